@@ -1,0 +1,112 @@
+//! Arguments that several verbs share.
+
+use clap::Args;
+use metra_files::Filter;
+use std::path::PathBuf;
+
+/// For every verb.
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Threads to use (default: all cores); results do not depend on it
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Memory that one corpus may take; a larger one goes to a memory-mapped file (512M, 2G)
+    #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub(crate) memory: u64,
+    /// Folder for such files (default: the system's temporary folder)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+impl Common {
+    pub(crate) fn cache_dir(&self) -> PathBuf {
+        self.cache_dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    pub(crate) fn storage(&self) -> metra::metric::Storage {
+        metra::metric::Storage {
+            memory: self.memory,
+            folder: self.cache_dir(),
+        }
+    }
+}
+
+/// Which columns hold what.
+#[derive(Args, Clone)]
+pub(crate) struct Columns {
+    /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) vector: Option<String>,
+    /// Column of class labels (with npy: a file of labels, .npy or one a line)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+    /// Column of the camera or session a vector comes from (with npy: a file)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) camera: Option<String>,
+    /// Column of ids (with npy: a file; default: row numbers)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+}
+
+/// Queries and items apart, with judgements between them.
+#[derive(Args, Clone)]
+pub(crate) struct Judged {
+    /// File of query vectors
+    #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
+    pub(crate) queries: Option<PathBuf>,
+    /// File of item vectors
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub(crate) items: Option<PathBuf>,
+    /// TREC judgements: query, 0, item, grade a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qrels: Option<PathBuf>,
+    /// Keep only queries with this value (column=value or column!=value; repeatable)
+    #[arg(long, value_name = "FILTER", requires = "queries")]
+    pub(crate) where_queries: Vec<Filter>,
+    /// Keep only items with this value (repeatable)
+    #[arg(long, value_name = "FILTER", requires = "items")]
+    pub(crate) where_items: Vec<Filter>,
+}
+
+/// Read `512M` or `2G` as bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1_u64 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "expected a size such as 512M or 2G".to_owned())?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "the size is too large".into())
+}
+
+/// `name=value` of `--set` and `--tune`.
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(format!("expected name=value, but found {text:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_assignments() {
+        assert_eq!(size("512M"), Ok(512 << 20));
+        assert_eq!(size("7"), Ok(7));
+        assert!(size("G").is_err() && size("1T").is_err() && size("99999999999G").is_err());
+        assert_eq!(assignment("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert!(assignment("a=").is_err() && assignment("a").is_err());
+    }
+}

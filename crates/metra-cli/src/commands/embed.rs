@@ -1,0 +1,153 @@
+//! `metra embed`: vectors through a model, to a file that a vector store can load.
+
+use crate::args::{Columns, Common};
+use crate::load::{load, model_groups, narrowing_of};
+use crate::progress::Reporter;
+use crate::{STOP, print};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use metra::linalg::RowBuf;
+use metra::metric::{Embedding, Model, Side, for_each_embedded};
+use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Map vectors with a model, for a vector store.
+#[derive(Args)]
+pub(crate) struct Embed {
+    /// The model file
+    model: PathBuf,
+    /// The vectors (.parquet, .npy, .csv, .tsv)
+    data: PathBuf,
+    #[command(flatten)]
+    columns: Columns,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Where to write: .npy, or .parquet with the columns of --keep
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Which map to use
+    #[arg(long, value_enum, default_value = "item")]
+    side: SideName,
+    /// Columns to copy into a Parquet output (repeatable)
+    #[arg(long, value_name = "COLUMN")]
+    keep: Vec<String>,
+    /// Divide by the length, so that stores with inner product serve a cosine model
+    #[arg(long)]
+    normalise: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SideName {
+    Query,
+    Item,
+}
+
+#[derive(Serialize)]
+struct Done {
+    rows: u64,
+    dim: usize,
+    score: String,
+    output: PathBuf,
+}
+
+enum Writer<'a> {
+    Npy(NpyWriter),
+    Parquet(ParquetVectorWriter<'a>),
+}
+
+impl Embed {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let model = Model::load(&self.model)?;
+        let parquet = match self.output.extension().and_then(|e| e.to_str()) {
+            Some("npy") if self.keep.is_empty() => false,
+            Some("npy") => bail!("--keep needs a .parquet output: npy holds vectors only"),
+            Some("parquet") => true,
+            _ => bail!("{}: expected .npy or .parquet", self.output.display()),
+        };
+        let keep: Vec<&str> = self.keep.iter().map(String::as_str).collect();
+        let rule = narrowing_of(model.narrowing.as_ref());
+        let loaded = load(
+            &self.data,
+            &self.columns,
+            &keep,
+            &self.filters,
+            rule,
+            common,
+        )?;
+        let groups = model_groups(&model, &loaded)?;
+        let (rows, dim) = (loaded.table.corpus.len(), model.chain.output_dim());
+        let mut writer = if parquet {
+            let mut kept: Vec<(&str, &Column)> = Vec::new();
+            for name in &self.keep {
+                kept.push((name, loaded.table.column(name)?));
+            }
+            Writer::Parquet(ParquetVectorWriter::create(
+                &self.output,
+                "vector",
+                dim,
+                &kept,
+            )?)
+        } else {
+            Writer::Npy(NpyWriter::create(&self.output, rows, dim)?)
+        };
+        let side = match self.side {
+            SideName::Query => Side::Query,
+            SideName::Item => Side::Item,
+        };
+        let mut reporter = Reporter::new();
+        reporter.start("embed");
+        let mut done = 0;
+        let mut failure = None;
+        let corpus = loaded.table.corpus.as_ref();
+        let outcome =
+            for_each_embedded(&model.chain, side, corpus, groups.as_ref(), &mut |block| {
+                if STOP.load(Ordering::Relaxed) {
+                    return Err(metra::Error::Interrupted);
+                }
+                let mut block: std::borrow::Cow<'_, RowBuf> = std::borrow::Cow::Borrowed(block);
+                if self.normalise {
+                    metra::data::ElementMap::Normalise.apply(done, block.to_mut())?;
+                }
+                let written = match &mut writer {
+                    Writer::Npy(writer) => writer.push(block.rows()),
+                    Writer::Parquet(writer) => writer.push(block.rows()),
+                };
+                if let Err(error) = written {
+                    failure = Some(error);
+                    return Err(metra::Error::Interrupted);
+                }
+                done += block.len() as u64;
+                reporter.advance(done, Some(rows), || "rows".into());
+                Ok(())
+            });
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        outcome?;
+        match writer {
+            Writer::Npy(writer) => writer.finish()?,
+            Writer::Parquet(writer) => writer.finish()?,
+        }
+        reporter.finish();
+        let score = model.chain.space().to_string();
+        let done = Done {
+            rows,
+            dim,
+            score,
+            output: self.output.clone(),
+        };
+        if common.json {
+            return print::json(&done);
+        }
+        print::line(&format!(
+            "{} vectors of {} numbers in {}; compare them by {}",
+            print::count(done.rows),
+            done.dim,
+            done.output.display(),
+            done.score
+        ))
+    }
+}

@@ -1,0 +1,553 @@
+//! `metra eval`: how well a model, or a run made elsewhere, ranks.
+
+use crate::args::{Columns, Common, Judged};
+use crate::load::{Loaded, load, load_judged, model_groups, narrowing_of, need_labels};
+use crate::print;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::data::SplitKind;
+use metra::evaluate::{
+    AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
+    ReIdentification, Ties, evaluate, evaluate_ranking,
+};
+use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
+use metra::study::{Collection, Judging, Material, Protocol, Scores, check_protocol};
+use metra::supervision::Supervision;
+use metra_files::{Filter, read_qrels_by_name, read_run, read_splits};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// Measure a model's ranking, or a TREC run.
+#[derive(Args)]
+pub(crate) struct Eval {
+    /// The model file, or `euclid` or `cosine` for the vectors as they are
+    #[arg(required_unless_present = "run")]
+    model: Option<PathBuf>,
+    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    columns: Columns,
+    #[command(flatten)]
+    judged: Judged,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Search among the rows of the same file that have this value instead (repeatable)
+    #[arg(long, value_name = "FILTER")]
+    gallery_where: Vec<Filter>,
+    /// Evaluate this TREC run against --qrels; no model is needed
+    #[arg(long, value_name = "FILE", requires = "qrels", conflicts_with = "data")]
+    run: Option<PathBuf>,
+    /// Compare with this base, query by query: euclid or cosine on the vectors as they are
+    #[arg(long, value_name = "SCORE")]
+    base: Option<Space>,
+    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// How often the single-shot protocol draws images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: u32,
+    /// Evaluate on the test part of every split of this file
+    #[arg(long, value_name = "FILE")]
+    splits: Option<PathBuf>,
+    /// Measures, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, minp, …)
+    #[arg(long, value_delimiter = ',')]
+    measures: Vec<Measure>,
+    /// Tied items: `expected` over all their orders, or as `trec` has it (id descending)
+    #[arg(long, default_value = "expected", value_parser = ties)]
+    ties: Ties,
+    /// nDCG's gain of a grade: `linear`, or `exponential` for 2^grade − 1
+    #[arg(long, default_value = "linear", value_parser = gain)]
+    gain: Gain,
+    /// Count queries with nothing relevant as 0 instead of leaving them out
+    #[arg(long)]
+    count_empty: bool,
+    /// Add every query's values to the JSON document
+    #[arg(long)]
+    per_query: bool,
+    /// Seed of the protocol's draws and of the bootstrap
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    queries: usize,
+    skipped_queries: u64,
+    measures: BTreeMap<String, f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    splits: Vec<BTreeMap<String, f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_query: Option<BTreeMap<String, BTreeMap<String, f64>>>,
+}
+
+impl Eval {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        if let (Some(run), Some(qrels)) = (&self.run, &self.judged.qrels) {
+            return self.evaluate_run(run, qrels, common);
+        }
+        let Some(path) = &self.model else {
+            bail!("name a model file, `euclid` or `cosine`");
+        };
+        let plain = path.to_str().and_then(|name| name.parse::<Space>().ok());
+        let model = if plain.is_some() {
+            None
+        } else {
+            Some(Model::load(path)?)
+        };
+        let rule = narrowing_of(model.as_ref().and_then(|m| m.narrowing.as_ref()));
+        let chain = |dim: usize| match (&model, plain) {
+            (Some(model), _) => model.chain.clone(),
+            (None, space) => Chain::identity(dim, space.unwrap_or(Space::SquaredL2)),
+        };
+        if let Some(judged) = load_judged(&self.judged, &self.columns, &rule, common)? {
+            let tie_rank = match self.ties {
+                Ties::Expected => None,
+                Ties::Trec => Some(id_ranks(&judged.items, self.columns.id.as_deref())?),
+            };
+            let material = Material {
+                items: Collection {
+                    corpus: judged.items.table.corpus.as_ref(),
+                    groups: judged.items.groups.as_ref(),
+                },
+                queries: Some(Collection {
+                    corpus: judged.queries.table.corpus.as_ref(),
+                    groups: judged.queries.groups.as_ref(),
+                }),
+                supervision: Supervision::judgements(judged.judgements.clone()),
+                storage: common.storage(),
+            };
+            let chain = chain(judged.items.table.corpus.dim());
+            let units: Vec<u64> = if self.count_empty {
+                (0..material.units()).collect()
+            } else {
+                judged.judged.clone()
+            };
+            return self.judge(&material, &chain, &judged.queries, &units, tie_rank, common);
+        }
+        let Some(data) = &self.data else {
+            bail!("name a file of vectors, or --queries, --items and --qrels");
+        };
+        ensure!(
+            self.ties == Ties::Expected,
+            "--ties trec needs --qrels: labels have no document ids to break ties by"
+        );
+        let loaded = load(
+            data,
+            &self.columns,
+            &[],
+            &self.filters,
+            rule.clone(),
+            common,
+        )?;
+        let chain = chain(loaded.table.corpus.dim());
+        if !self.gallery_where.is_empty() {
+            let gallery = load(data, &self.columns, &[], &self.gallery_where, rule, common)?;
+            return self.against(model.as_ref(), &chain, &loaded, &gallery, common);
+        }
+        let groups = match &model {
+            Some(model) if chain.group_names().is_some() => model_groups(model, &loaded)?,
+            _ => loaded.groups.clone(),
+        };
+        let material = Material {
+            items: Collection {
+                corpus: loaded.table.corpus.as_ref(),
+                groups: groups.as_ref(),
+            },
+            queries: None,
+            supervision: need_labels(&loaded)?,
+            storage: common.storage(),
+        };
+        let units: Vec<u64> = (0..material.units()).collect();
+        self.judge(&material, &chain, &loaded, &units, None, common)
+    }
+
+    fn protocol_for(&self, supervision: &Supervision) -> Protocol {
+        match (self.protocol, supervision) {
+            (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot {
+                repeats: self.repeats,
+            },
+            (Some(protocol), _) => protocol,
+            (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
+            (None, Supervision::Judgements(_)) => Protocol::Judged,
+        }
+    }
+
+    fn measures_for(&self, protocol: Protocol) -> Vec<Measure> {
+        if self.measures.is_empty() {
+            protocol.measures()
+        } else {
+            self.measures.clone()
+        }
+    }
+
+    fn empty(&self) -> Empty {
+        if self.count_empty {
+            Empty::Zero
+        } else {
+            Empty::Skip
+        }
+    }
+
+    fn judge(
+        &self,
+        material: &Material<'_>,
+        chain: &Chain,
+        unit_table: &Loaded,
+        units: &[u64],
+        tie_rank: Option<Vec<u32>>,
+        common: &Common,
+    ) -> Result<()> {
+        let protocol = self.protocol_for(&material.supervision);
+        check_protocol(material, protocol)?;
+        ensure!(
+            protocol != Protocol::AgainstTraining,
+            "against-training belongs to train; here name the gallery with --gallery-where"
+        );
+        let judging = Judging {
+            protocol,
+            measures: self.measures_for(protocol),
+            ties: self.ties,
+            tie_rank,
+            gain: self.gain,
+            empty: self.empty(),
+            seed: self.seed,
+        };
+        let judge = |chain: &Chain, units: &[u64]| -> Result<Scores> {
+            let space = [chain.space()];
+            let mut scores = material.judge(chain, &space, units, &[], &judging)?;
+            Ok(scores.swap_remove(0)?)
+        };
+        let mut parts = Vec::new();
+        if let Some(path) = &self.splits {
+            let set = read_splits(path)?;
+            let names: Vec<String> = match (set.by, &material.supervision) {
+                (SplitKind::Label, Supervision::Labels(labels)) => labels
+                    .of()
+                    .iter()
+                    .map(|class| labels.name(*class).to_owned())
+                    .collect(),
+                (SplitKind::Row, _) => (0..material.units()).map(|row| row.to_string()).collect(),
+                (SplitKind::Query, Supervision::Judgements(_)) => {
+                    let id = self.columns.id.as_deref().context("--id is needed")?;
+                    unit_table
+                        .table
+                        .column(id)?
+                        .iter()
+                        .map(|n| n.into_owned())
+                        .collect()
+                }
+                (by, _) => bail!("the splits are by {by:?}, which does not fit this supervision"),
+            };
+            for split in &set.splits {
+                let (_, mut test) = split.positions(&names)?;
+                test.retain(|unit| units.binary_search(unit).is_ok());
+                parts.push(test);
+            }
+        } else {
+            parts.push(units.to_vec());
+        }
+        let base_chain = self
+            .base
+            .map(|space| Chain::identity(material.items.corpus.dim(), space));
+        let mut learned = Vec::new();
+        let mut base = Vec::new();
+        for part in &parts {
+            learned.push(judge(chain, part)?);
+            if let Some(base_chain) = &base_chain {
+                base.push(judge(base_chain, part)?);
+            }
+        }
+        let means = |scores: &Scores| -> BTreeMap<String, f64> {
+            (scores.measures().iter())
+                .map(|m| (m.to_string(), scores.mean(*m)))
+                .collect()
+        };
+        let first = &learned[0];
+        let mut measures = BTreeMap::new();
+        for measure in first.measures() {
+            let total: f64 = learned.iter().map(|s| s.mean(*measure)).sum();
+            measures.insert(measure.to_string(), total / learned.len() as f64);
+        }
+        let mut comparison = Vec::new();
+        if let ([only], [base]) = (&learned[..], &base[..]) {
+            for measure in only.measures() {
+                comparison.push((*measure, only.against(base, *measure, self.seed)?));
+            }
+        }
+        let per_query = self
+            .per_query
+            .then(|| per_query(first, |unit| unit_name(unit_table, &self.columns, unit)));
+        let report = Report {
+            queries: learned.iter().map(|s| s.queries().len()).sum(),
+            skipped_queries: learned.iter().map(Scores::skipped).sum(),
+            measures,
+            comparison: print::rows(&comparison),
+            splits: if learned.len() > 1 {
+                learned.iter().map(means).collect()
+            } else {
+                Vec::new()
+            },
+            per_query,
+        };
+        if common.json {
+            return print::json(&report);
+        }
+        self.print(&report, first.measures())?;
+        let base = self.base.map_or(String::new(), |b| b.to_string());
+        print::comparison_table("against", &base, &comparison)
+    }
+
+    /// Rows against another part of the file.
+    fn against(
+        &self,
+        model: Option<&Model>,
+        chain: &Chain,
+        queries: &Loaded,
+        gallery: &Loaded,
+        common: &Common,
+    ) -> Result<()> {
+        need_labels(queries)?;
+        let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
+            bail!("name the column of class labels with --label");
+        };
+        let protocol = self.protocol_for(&Supervision::labels(asked.clone()));
+        let options = Options {
+            measures: self.measures_for(protocol),
+            gain: self.gain,
+            empty: self.empty(),
+            ..Options::default()
+        };
+        let measure = |chain: &Chain| -> Result<Evaluation> {
+            let embed = |side, loaded: &Loaded| -> Result<_> {
+                let groups = match model {
+                    Some(model) if chain.group_names().is_some() => model_groups(model, loaded)?,
+                    _ => None,
+                };
+                let corpus = loaded.table.corpus.as_ref();
+                Ok(embed_corpus(
+                    chain,
+                    side,
+                    corpus,
+                    groups.as_ref(),
+                    &common.storage(),
+                )?)
+            };
+            let (left, right) = (embed(Side::Query, queries)?, embed(Side::Item, gallery)?);
+            let (left, right) = (left.corpus(), right.corpus());
+            let space = chain.space();
+            Ok(match protocol {
+                Protocol::CrossCamera => {
+                    let (Some(a), Some(b)) = (&queries.groups, &gallery.groups) else {
+                        bail!("the cross-camera protocol needs --camera");
+                    };
+                    let truth = ReIdentification::new(asked, a, searched, b)?;
+                    evaluate(space, left, right, &truth, &options)?
+                }
+                Protocol::LeaveOneOut => {
+                    let truth = AgainstGallery::new(asked, searched);
+                    evaluate(space, left, right, &truth, &options)?
+                }
+                other => bail!("the protocol {other} cannot be used with --gallery-where"),
+            })
+        };
+        let learned = measure(chain)?;
+        let mut comparison = Vec::new();
+        if let Some(base) = self.base {
+            let base = measure(&Chain::identity(queries.table.corpus.dim(), base))?;
+            let bootstrap = Bootstrap {
+                seed: self.seed,
+                ..Bootstrap::default()
+            };
+            for measure in &options.measures {
+                comparison.push((*measure, base.compare(&learned, *measure, &bootstrap)?));
+            }
+        }
+        let names = |query: usize| unit_name(queries, &self.columns, query as u64);
+        let report = self.report(&learned, &comparison, names);
+        if common.json {
+            return print::json(&report);
+        }
+        self.print(&report, &options.measures)?;
+        let base = self.base.map_or(String::new(), |b| b.to_string());
+        print::comparison_table("against", &base, &comparison)
+    }
+
+    fn evaluate_run(&self, run: &Path, qrels: &Path, common: &Common) -> Result<()> {
+        let run = read_run(run)?;
+        let qrels = read_qrels_by_name(qrels)?;
+        // Ties go by document id descending, as text: one number for every id there is.
+        let mut ids: Vec<&str> = run
+            .queries
+            .values()
+            .flatten()
+            .map(|(document, _)| document.as_str())
+            .collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.dedup();
+        let rank: HashMap<&str, u32> = ids.iter().zip(0_u32..).map(|(id, r)| (*id, r)).collect();
+        let mut names = Vec::new();
+        let mut queries = Vec::new();
+        let nothing = BTreeMap::new();
+        for (name, documents) in &run.queries {
+            let grades = match qrels.get(name) {
+                Some(grades) => grades,
+                None if self.count_empty => &nothing,
+                None => continue,
+            };
+            let items = (documents.iter())
+                .map(|(document, score)| RankedItem {
+                    // Smaller is nearer here, larger is better in a run.
+                    score: -(*score as f32),
+                    grade: grades.get(document).map(|g| *g as f32).filter(|g| *g > 0.0),
+                    tie_rank: rank[document.as_str()],
+                })
+                .collect();
+            let retrieved: HashMap<&str, ()> = documents
+                .iter()
+                .map(|(document, _)| (document.as_str(), ()))
+                .collect();
+            let missing = (grades.iter())
+                .filter(|(document, grade)| {
+                    **grade > 0 as _ && !retrieved.contains_key(document.as_str())
+                })
+                .map(|(_, grade)| *grade as f32)
+                .collect();
+            queries.push(RankedQuery {
+                cluster: queries.len() as u64,
+                items,
+                missing,
+            });
+            names.push(name.clone());
+        }
+        ensure!(!queries.is_empty(), "no query of the run is judged");
+        let options = Options {
+            measures: self.measures_for(Protocol::Judged),
+            ties: self.ties,
+            gain: self.gain,
+            empty: self.empty(),
+            ..Options::default()
+        };
+        let found = evaluate_ranking(&queries, &options)?;
+        let report = self.report(&found, &[], |query| names[query].clone());
+        if common.json {
+            return print::json(&report);
+        }
+        self.print(&report, &options.measures)
+    }
+
+    fn report(
+        &self,
+        found: &Evaluation,
+        comparison: &[(Measure, metra::evaluate::Comparison)],
+        name: impl Fn(usize) -> String,
+    ) -> Report {
+        let per_query = self.per_query.then(|| {
+            (found.queries.iter().enumerate())
+                .map(|(place, query)| {
+                    let values = (found.values.iter())
+                        .map(|(measure, values)| (measure.to_string(), values[place]))
+                        .collect();
+                    (name(*query as usize), values)
+                })
+                .collect()
+        });
+        Report {
+            queries: found.queries.len(),
+            skipped_queries: found.skipped,
+            measures: (found.values.iter())
+                .map(|(m, _)| (m.to_string(), found.mean(*m).unwrap_or(0.0)))
+                .collect(),
+            comparison: print::rows(comparison),
+            splits: Vec::new(),
+            per_query,
+        }
+    }
+
+    fn print(&self, report: &Report, measures: &[Measure]) -> Result<()> {
+        let queries = print::count(report.queries as u64);
+        let skipped = match report.skipped_queries {
+            0 => String::new(),
+            n => format!(", {} skipped with nothing relevant", print::count(n)),
+        };
+        print::fact("queries", &format!("{queries}{skipped}"))?;
+        for measure in measures {
+            let name = measure.to_string();
+            let spread = deviation(&report.splits, &name);
+            print::fact(&name, &format!("{:.4}{spread}", report.measures[&name]))?;
+        }
+        Ok(())
+    }
+}
+
+fn deviation(splits: &[BTreeMap<String, f64>], name: &str) -> String {
+    if splits.len() < 2 {
+        return String::new();
+    }
+    let values: Vec<f64> = splits.iter().map(|s| s[name]).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let deviation = (squares / (values.len() - 1) as f64).sqrt();
+    format!(" ± {deviation:.4} over {} splits", values.len())
+}
+
+fn per_query(
+    scores: &Scores,
+    name: impl Fn(u64) -> String,
+) -> BTreeMap<String, BTreeMap<String, f64>> {
+    (scores.queries().iter().enumerate())
+        .map(|(place, unit)| {
+            let values = (scores.measures().iter())
+                .map(|measure| (measure.to_string(), scores.values(*measure)[place]))
+                .collect();
+            (name(*unit), values)
+        })
+        .collect()
+}
+
+fn unit_name(loaded: &Loaded, columns: &Columns, unit: u64) -> String {
+    match columns
+        .id
+        .as_ref()
+        .and_then(|id| loaded.table.columns.get(id))
+    {
+        Some(ids) => ids.get(unit as usize).into_owned(),
+        None => unit.to_string(),
+    }
+}
+
+/// Place of every item when ties go by id descending, as text.
+fn id_ranks(items: &Loaded, id: Option<&str>) -> Result<Vec<u32>> {
+    let ids = items.table.column(id.context("--id is needed")?)?;
+    let names: Vec<String> = ids.iter().map(|n| n.into_owned()).collect();
+    let mut order: Vec<u32> = (0..names.len() as u32).collect();
+    order.sort_by(|a, b| names[*b as usize].cmp(&names[*a as usize]));
+    let mut rank = vec![0; names.len()];
+    for (place, item) in order.into_iter().enumerate() {
+        rank[item as usize] = place as u32;
+    }
+    Ok(rank)
+}
+
+fn ties(text: &str) -> Result<Ties, String> {
+    match text {
+        "expected" => Ok(Ties::Expected),
+        "trec" => Ok(Ties::Trec),
+        other => Err(format!(
+            "expected `expected` or `trec`, but found {other:?}"
+        )),
+    }
+}
+
+fn gain(text: &str) -> Result<Gain, String> {
+    match text {
+        "linear" => Ok(Gain::Linear),
+        "exponential" => Ok(Gain::Exponential),
+        other => Err(format!(
+            "expected `linear` or `exponential`, but found {other:?}"
+        )),
+    }
+}

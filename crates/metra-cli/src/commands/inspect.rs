@@ -1,0 +1,95 @@
+//! `metra inspect`: what is in a model file.
+
+use crate::args::Common;
+use crate::print;
+use anyhow::Result;
+use clap::Args;
+use metra::metric::{Embedding, Map, Model, Origin};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Show what is in a model file.
+#[derive(Args)]
+pub(crate) struct Inspect {
+    /// The model file
+    model: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    input_dim: usize,
+    output_dim: usize,
+    score: String,
+    steps: Vec<&'static str>,
+    map: &'static str,
+    narrowed: bool,
+    groups: Option<&'a [String]>,
+    origin: &'a Origin,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let model = Model::load(&self.model)?;
+        let chain = &model.chain;
+        let shown = Shown {
+            input_dim: Embedding::input_dim(chain),
+            output_dim: chain.output_dim(),
+            score: chain.space().to_string(),
+            steps: chain.steps().iter().map(|s| s.name()).collect(),
+            map: match chain.map() {
+                Map::Identity => "identity",
+                Map::LowRank(_) => "low-rank, the same for queries and items",
+            },
+            narrowed: model.narrowing.is_some(),
+            groups: chain.group_names(),
+            origin: &model.origin,
+        };
+        if common.json {
+            return print::json(&shown);
+        }
+        let origin = &model.origin;
+        print::fact("method", &origin.method)?;
+        print::fact(
+            "vectors",
+            &format!("{} → {} numbers", shown.input_dim, shown.output_dim),
+        )?;
+        print::fact("score", &shown.score)?;
+        print::fact("prepare", &origin.prepare)?;
+        print::fact("map", shown.map)?;
+        if let Some(groups) = shown.groups {
+            print::fact("groups", &groups.join(", "))?;
+        }
+        if shown.narrowed {
+            print::fact(
+                "narrowing",
+                "values are shifted and scaled in f64 before they become f32",
+            )?;
+        }
+        for (name, value) in &origin.parameters {
+            print::fact("parameter", &format!("{name}={value}"))?;
+        }
+        for (name, value) in &origin.facts {
+            print::fact("fact", &format!("{name} = {value}"))?;
+        }
+        print::fact("seed", &origin.seed.to_string())?;
+        print::fact("data", &origin.data)?;
+        print::fact("supervision", &origin.supervision)?;
+        match &origin.held_out {
+            None => print::fact("held out", "nothing: this model was never judged"),
+            Some(held) => {
+                let queries = print::count(held.queries);
+                print::fact("held out", &format!("{} ({queries} queries)", held.kind))?;
+                for (measure, gain) in &held.measures {
+                    print::fact(
+                        "",
+                        &format!(
+                            "{measure:<10} {:.4} → {:.4}  gain within [{:+.4}, {:+.4}]",
+                            gain.base, gain.learned, gain.low, gain.high
+                        ),
+                    )?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `metra methods`: generated from the parameter structs, so that it cannot drift from the code.
+
+use crate::args::Common;
+use crate::print;
+use anyhow::Result;
+use clap::Args;
+use metra::learn::RECIPE_WORDS;
+use metra::learn::registry::{ENTRIES, Entry, find};
+use serde::Serialize;
+
+/// List the methods with their parameters, defaults and meanings.
+#[derive(Args)]
+pub(crate) struct Methods {
+    /// Show this method only
+    method: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Method {
+    name: &'static str,
+    summary: &'static str,
+    learns_from: &'static str,
+    parameters: Vec<Parameter>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    name: &'static str,
+    default: String,
+    values: String,
+    meaning: String,
+}
+
+impl Methods {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let entries: Vec<&Entry> = match &self.method {
+            Some(name) => vec![find(name)?],
+            None => ENTRIES.iter().collect(),
+        };
+        let methods: Vec<Method> = entries.iter().map(|entry| describe(entry)).collect();
+        if common.json {
+            return print::json(&methods);
+        }
+        for method in &methods {
+            print::line(&format!("{}  {}", method.name, method.summary))?;
+            print::line(&format!("    learns from {}", method.learns_from))?;
+            for parameter in &method.parameters {
+                let assignment = format!("{}={}", parameter.name, parameter.default);
+                print::line(&format!("    {assignment:<20} {}", parameter.meaning))?;
+                if parameter.values.contains(" or ") && parameter.values != "true or false" {
+                    print::line(&format!("    {:<20} ({})", "", parameter.values))?;
+                }
+            }
+            print::line("")?;
+        }
+        print::line("Preparation before any method, steps joined by + (--prepare sqrt+centre):")?;
+        for (word, meaning) in RECIPE_WORDS {
+            print::line(&format!("    {word:<20} {meaning}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn describe(entry: &Entry) -> Method {
+    Method {
+        name: entry.name,
+        summary: entry.summary,
+        learns_from: entry.needs,
+        parameters: (entry.parameters)()
+            .into_iter()
+            .map(|p| Parameter {
+                name: p.name,
+                default: p.default,
+                values: p.values,
+                // Documentation comments are wrapped for the source; here they are one sentence.
+                meaning: p.meaning.split_whitespace().collect::<Vec<_>>().join(" "),
+            })
+            .collect(),
+    }
+}

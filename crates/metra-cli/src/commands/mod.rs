@@ -1,0 +1,9 @@
+//! One file a verb.
+
+pub(crate) mod check;
+pub(crate) mod embed;
+pub(crate) mod eval;
+pub(crate) mod inspect;
+pub(crate) mod methods;
+pub(crate) mod search;
+pub(crate) mod train;

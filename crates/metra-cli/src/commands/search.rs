@@ -1,0 +1,166 @@
+//! `metra search`: exact ranking of items for queries.
+
+use crate::args::{Columns, Common};
+use crate::load::{Loaded, load, model_groups, narrowing_of};
+use crate::print;
+use anyhow::Result;
+use clap::Args;
+use metra::metric::{Embedding, Model, Side, embed_corpus};
+use metra::search::top_k;
+use metra_files::{Filter, Run, write_run};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Rank items for queries, exactly.
+#[derive(Args)]
+pub(crate) struct Search {
+    /// The model file
+    model: PathBuf,
+    /// The items to search (.parquet, .npy, .csv, .tsv)
+    items: PathBuf,
+    #[command(flatten)]
+    columns: Columns,
+    /// File of query vectors (default: every item asks for its neighbours, itself left out)
+    #[arg(long, value_name = "FILE")]
+    query: Option<PathBuf>,
+    /// Keep only items with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Keep only queries with this value (repeatable)
+    #[arg(long, value_name = "FILTER")]
+    where_queries: Vec<Filter>,
+    /// How many items to give for a query
+    #[arg(short, default_value_t = 10)]
+    k: usize,
+    /// Write a TREC run here instead of printing
+    #[arg(long, value_name = "FILE")]
+    run: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    query: String,
+    items: Vec<Hit>,
+}
+
+#[derive(Serialize)]
+struct Hit {
+    item: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    dissimilarity: f32,
+}
+
+impl Search {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let model = Model::load(&self.model)?;
+        let rule = || narrowing_of(model.narrowing.as_ref());
+        let items = load(
+            &self.items,
+            &self.columns,
+            &[],
+            &self.filters,
+            rule(),
+            common,
+        )?;
+        // A query file need not have labels: only its ids and groups are used.
+        let query_columns = Columns {
+            label: None,
+            ..self.columns.clone()
+        };
+        let queries = match &self.query {
+            Some(path) => {
+                let filters = &self.where_queries;
+                Some(load(path, &query_columns, &[], filters, rule(), common)?)
+            }
+            None => None,
+        };
+        let embed = |side, loaded: &Loaded| -> Result<_> {
+            let groups = model_groups(&model, loaded)?;
+            let corpus = loaded.table.corpus.as_ref();
+            Ok(embed_corpus(
+                &model.chain,
+                side,
+                corpus,
+                groups.as_ref(),
+                &common.storage(),
+            )?)
+        };
+        let gallery = embed(Side::Item, &items)?;
+        let asking = queries.as_ref().unwrap_or(&items);
+        let embedded = embed(Side::Query, asking)?;
+        let found = top_k(
+            model.chain.space(),
+            embedded.corpus(),
+            gallery.corpus(),
+            self.k,
+            queries.is_none(),
+        )?;
+        let answers: Vec<Answer> = (0..found.queries())
+            .map(|query| Answer {
+                query: name(asking, &self.columns, query as u64),
+                items: (found.ids_of(query).iter().zip(found.scores_of(query)))
+                    .map(|(item, score)| Hit {
+                        item: name(&items, &self.columns, *item),
+                        label: label(&items, *item),
+                        dissimilarity: *score,
+                    })
+                    .collect(),
+            })
+            .collect();
+        if let Some(path) = &self.run {
+            let mut run = Run::default();
+            for answer in answers {
+                // A run's scores are larger for nearer items.
+                let hits = answer.items.into_iter();
+                let hits = hits
+                    .map(|h| (h.item, -f64::from(h.dissimilarity)))
+                    .collect();
+                run.queries.insert(answer.query, hits);
+            }
+            write_run(path, &run, "metra")?;
+            return print::line(&format!(
+                "{} queries in {}",
+                run.queries.len(),
+                path.display()
+            ));
+        }
+        if common.json {
+            return print::json(&answers);
+        }
+        for answer in &answers {
+            print::line(&format!("query {}", answer.query))?;
+            for (rank, hit) in answer.items.iter().enumerate() {
+                let label = hit.label.as_deref().unwrap_or("");
+                let text = format!(
+                    "{:>5}  {:<20} {:>12.6}  {label}",
+                    rank + 1,
+                    hit.item,
+                    hit.dissimilarity
+                );
+                print::line(text.trim_end())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(loaded: &Loaded, columns: &Columns, row: u64) -> String {
+    let ids = columns
+        .id
+        .as_ref()
+        .and_then(|id| loaded.table.columns.get(id));
+    match ids {
+        Some(ids) => ids.get(row as usize).into_owned(),
+        // Row numbers are those of the file, so that they can be looked up there.
+        None => match &loaded.table.rows {
+            Some(rows) => rows[row as usize].to_string(),
+            None => row.to_string(),
+        },
+    }
+}
+
+fn label(loaded: &Loaded, row: u64) -> Option<String> {
+    let labels = loaded.labels.as_ref()?;
+    Some(labels.name(labels.of()[row as usize]).to_owned())
+}

@@ -1,0 +1,703 @@
+//! `metra train`: choose on a validation part, judge once on a test part, save the model.
+
+use crate::args::{Columns, Common, Judged, assignment};
+use crate::load::{Loaded, load, load_judged, need_labels};
+use crate::progress::Reporter;
+use crate::timing::{Timing, product_seconds, timed};
+use crate::{STOP, print};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::data::{SplitKind, SplitSet, fingerprint};
+use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::learn::{Recipe, registry};
+use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
+use metra::study::{
+    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Portion, Protocol, Study,
+    Summary, Trial, Verdicts, check_protocol, hold_out, summarise,
+};
+use metra::supervision::Supervision;
+use metra_files::{Filter, NarrowingRule, read_splits};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Learn a metric, choose its settings on a validation part and judge it on a test part.
+#[derive(Args)]
+pub(crate) struct Train {
+    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    columns: Columns,
+    #[command(flatten)]
+    judged: Judged,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// What learns; `metra methods` lists them
+    #[arg(long, default_value = "warca")]
+    method: String,
+    /// Numbers in a mapped vector; short for --set rank=N
+    #[arg(long, value_name = "N")]
+    rank: Option<usize>,
+    /// Set a parameter of the method (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    settings: Vec<(String, String)>,
+    /// Try these values on the validation part: a parameter's, or `prepare` (repeatable)
+    #[arg(long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
+    grid: Vec<(String, String)>,
+    /// Preparation before the method, steps joined by +; `metra methods` lists them
+    #[arg(long, value_name = "STEPS", default_value = "none")]
+    prepare: Recipe,
+    /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)
+    #[arg(long, value_name = "SCORES", value_delimiter = ',')]
+    score: Vec<Space>,
+    /// The base to beat: euclid or cosine (default: the better one on the validation part)
+    #[arg(long, value_name = "SCORE")]
+    base: Option<Space>,
+    /// What is new at use: identities, rows, queries, items or none (default: from the data)
+    #[arg(long, value_name = "KIND")]
+    holdout: Option<HoldOut>,
+    /// Share held out for validation
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    validation: f64,
+    /// Share held out for test
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    test: f64,
+    /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// How often the single-shot protocol draws images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: u32,
+    /// Splits from a file: train and test for each; validation comes out of train
+    #[arg(long, value_name = "FILE", conflicts_with = "draws")]
+    splits: Option<PathBuf>,
+    /// Use only this split of the file, counted from 0
+    #[arg(long, value_name = "N", requires = "splits")]
+    split: Option<usize>,
+    /// Repeat with this many random test parts, seeds counted up from --seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    draws: u64,
+    /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
+    #[arg(long, value_delimiter = ',')]
+    measures: Vec<Measure>,
+    /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
+    #[arg(long)]
+    criterion: Option<Measure>,
+    /// Seed of all random draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Train on everything with the chosen settings before saving
+    #[arg(long)]
+    refit: bool,
+    /// State the CPU time of one fit with the chosen settings
+    #[arg(long)]
+    timing: bool,
+    /// Where to write the model
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    data: String,
+    method: String,
+    holdout: String,
+    protocol: String,
+    splits: Vec<SplitReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    summary: Vec<Summary>,
+    model: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct SplitReport {
+    train: usize,
+    validation: usize,
+    test: usize,
+    settings: BTreeMap<String, String>,
+    prepare: String,
+    score: String,
+    steps: Option<u64>,
+    validation_value: Option<f64>,
+    trials: Vec<Trial>,
+    base: String,
+    measures: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seen_items: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen_items: Vec<print::Row>,
+    skipped_queries: u64,
+    steps_per_second: Option<f64>,
+    timing: Option<Timing>,
+}
+
+/// What one split gave.
+struct SplitOutcome {
+    report: SplitReport,
+    verdicts: Option<Verdicts>,
+    chosen: Chosen,
+    fitted: Fitted,
+}
+
+impl Train {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        ensure!(
+            self.output.is_none()
+                || (self.draws == 1 && (self.splits.is_none() || self.split.is_some())),
+            "-o saves one model: with several splits name one with --split, or leave -o out"
+        );
+        registry::find(&self.method)?;
+        let judged = load_judged(&self.judged, &self.columns, &NarrowingRule::Judge, common)?;
+        if let Some(judged) = &judged {
+            let material = Material {
+                items: collection(&judged.items),
+                queries: Some(collection(&judged.queries)),
+                supervision: Supervision::judgements(judged.judgements.clone()),
+                storage: common.storage(),
+            };
+            return self.study(
+                &material,
+                &judged.queries,
+                &judged.items,
+                &judged.judged,
+                common,
+            );
+        }
+        let Some(data) = &self.data else {
+            bail!("name a file of vectors, or --queries, --items and --qrels");
+        };
+        let loaded = load(
+            data,
+            &self.columns,
+            &[],
+            &self.filters,
+            NarrowingRule::Judge,
+            common,
+        )?;
+        let material = Material {
+            items: collection(&loaded),
+            queries: None,
+            supervision: need_labels(&loaded)?,
+            storage: common.storage(),
+        };
+        let units: Vec<u64> = (0..material.units()).collect();
+        self.study(&material, &loaded, &loaded, &units, common)
+    }
+
+    fn study(
+        &self,
+        material: &Material<'_>,
+        unit_table: &Loaded,
+        items: &Loaded,
+        units: &[u64],
+        common: &Common,
+    ) -> Result<()> {
+        let mut study = self.plan(material)?;
+        let kind = self.kind(&study)?;
+        let splits = self.parts(material, unit_table, units, kind)?;
+        let mut report = Report {
+            data: describe(material, items),
+            method: self.method.clone(),
+            holdout: kind.to_string(),
+            protocol: study.judging.protocol.to_string(),
+            splits: Vec::new(),
+            summary: Vec::new(),
+            model: self.output.clone(),
+        };
+        if !common.json {
+            print::fact("data", &report.data)?;
+        }
+        let mut verdicts = Vec::new();
+        let mut last = None;
+        for (number, parts) in splits.iter().enumerate() {
+            if self.draws > 1 {
+                study.seed = self.seed + number as u64;
+                study.judging.seed = study.seed;
+            }
+            let mut outcome = self.one_split(&study, parts, kind, common)?;
+            if !common.json {
+                self.print_split(&outcome, kind, number, splits.len())?;
+            }
+            report.splits.push(outcome.report);
+            verdicts.extend(outcome.verdicts.take());
+            last = Some((outcome.chosen, outcome.fitted, parts));
+        }
+        if verdicts.len() > 1 {
+            report.summary = summarise(&verdicts);
+        }
+        if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
+            let kept = verdicts.first().map(|v| (v, kind));
+            let model = self.model(&study, &chosen, fitted, parts, kept, items, common)?;
+            model.save(path)?;
+            if !common.json {
+                let what = format!(
+                    "{} ({} → {} numbers, compared by {})",
+                    path.display(),
+                    Embedding::input_dim(&model.chain),
+                    model.chain.output_dim(),
+                    model.chain.space()
+                );
+                print::fact("model", &what)?;
+            }
+        }
+        if common.json {
+            return print::json(&report);
+        }
+        print_summary(&report.summary)
+    }
+
+    fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
+        let protocol = match (self.protocol, &material.supervision) {
+            (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot {
+                repeats: self.repeats,
+            },
+            (Some(protocol), _) => protocol,
+            (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
+            (None, Supervision::Judgements(_)) => Protocol::Judged,
+        };
+        check_protocol(material, protocol)?;
+        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
+        if let Some(rank) = self.rank {
+            settings.insert("rank".into(), rank.to_string());
+        }
+        let entry = registry::find(&self.method)?;
+        // A default rank beyond the vectors' dimension would be an error nobody made.
+        let dim = material.items.corpus.dim();
+        let tuned = |name: &str| self.grid.iter().any(|(n, _)| n == name);
+        if entry.has("rank") && !settings.contains_key("rank") && !tuned("rank") && dim < 64 {
+            settings.insert("rank".into(), dim.to_string());
+        }
+        entry.build(&settings)?;
+        let mut measures = if self.measures.is_empty() {
+            protocol.measures()
+        } else {
+            self.measures.clone()
+        };
+        let criterion = self.criterion.unwrap_or_else(|| protocol.criterion());
+        if !measures.contains(&criterion) {
+            measures.insert(0, criterion);
+        }
+        Ok(Study {
+            material,
+            method: self.method.clone(),
+            settings,
+            recipe: self.prepare.clone(),
+            grid: (self.grid.iter())
+                .map(|(name, values)| {
+                    (name.clone(), values.split(',').map(str::to_owned).collect())
+                })
+                .collect(),
+            spaces: self.score.clone(),
+            base: self.base,
+            judging: Judging {
+                protocol,
+                measures,
+                ties: Ties::Expected,
+                tie_rank: None,
+                gain: Gain::Linear,
+                empty: Empty::Skip,
+                seed: self.seed,
+            },
+            criterion,
+            seed: self.seed,
+        })
+    }
+
+    fn kind(&self, study: &Study<'_>) -> Result<HoldOut> {
+        if let Some(kind) = self.holdout {
+            return Ok(kind);
+        }
+        Ok(HoldOut::default_for(&study.material.supervision))
+    }
+
+    /// The parts of every split.
+    fn parts(
+        &self,
+        material: &Material<'_>,
+        table: &Loaded,
+        units: &[u64],
+        kind: HoldOut,
+    ) -> Result<Vec<Parts>> {
+        // Beyond some thousand rows a held-out part gains no precision that matters.
+        let validation = Portion {
+            share: self.validation,
+            most: 4_000,
+        };
+        let test = Portion {
+            share: self.test,
+            most: 20_000,
+        };
+        let inner = |train: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<Parts> {
+            let (train, validation) =
+                hold_out(material, &train, kind, validation, seed, "validation")?;
+            Ok(Parts {
+                train,
+                validation,
+                test,
+            })
+        };
+        if let Some(path) = &self.splits {
+            let set = read_splits(path)?;
+            let mut all = self.file_splits(&set, material, table, units)?;
+            if let Some(number) = self.split {
+                ensure!(
+                    number < all.len(),
+                    "--split must be below {}, but is {number}",
+                    all.len()
+                );
+                all = vec![all.swap_remove(number)];
+            }
+            return all
+                .into_iter()
+                .map(|(train, test)| inner(train, test, self.seed))
+                .collect();
+        }
+        if kind == HoldOut::None {
+            ensure!(self.draws == 1, "--draws needs something to hold out");
+            return Ok(vec![Parts {
+                train: units.to_vec(),
+                ..Parts::default()
+            }]);
+        }
+        (0..self.draws)
+            .map(|draw| {
+                let seed = self.seed + draw;
+                let (train, test) = hold_out(material, units, kind, test, seed, "test")?;
+                inner(train, test, seed)
+            })
+            .collect()
+    }
+
+    fn file_splits(
+        &self,
+        set: &SplitSet,
+        material: &Material<'_>,
+        table: &Loaded,
+        units: &[u64],
+    ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
+        let names: Vec<String> = match (set.by, &material.supervision) {
+            (SplitKind::Label, Supervision::Labels(labels)) => labels
+                .of()
+                .iter()
+                .map(|class| labels.name(*class).to_owned())
+                .collect(),
+            (SplitKind::Row, Supervision::Labels(_)) => match &table.table.rows {
+                Some(rows) => rows.iter().map(u64::to_string).collect(),
+                None => (0..material.units()).map(|row| row.to_string()).collect(),
+            },
+            (SplitKind::Query, Supervision::Judgements(_)) => {
+                let id = self
+                    .columns
+                    .id
+                    .as_deref()
+                    .context("--id is needed for splits by query")?;
+                table
+                    .table
+                    .column(id)?
+                    .iter()
+                    .map(|name| name.into_owned())
+                    .collect()
+            }
+            (by, _) => bail!("the splits are by {by:?}, which does not fit this supervision"),
+        };
+        let usable = |part: Vec<u64>| -> Vec<u64> {
+            part.into_iter()
+                .filter(|unit| units.binary_search(unit).is_ok())
+                .collect()
+        };
+        (set.splits.iter())
+            .map(|split| {
+                let (train, test) = split.positions(&names)?;
+                Ok((usable(train), usable(test)))
+            })
+            .collect()
+    }
+
+    fn one_split(
+        &self,
+        study: &Study<'_>,
+        parts: &Parts,
+        kind: HoldOut,
+        common: &Common,
+    ) -> Result<SplitOutcome> {
+        let mut reporter = Reporter::new();
+        if kind != HoldOut::None && !common.json {
+            tracing::info!(
+                "held out by {kind}: {} to train, {} to validate, {} to test",
+                print::count(parts.train.len() as u64),
+                print::count(parts.validation.len() as u64),
+                print::count(parts.test.len() as u64)
+            );
+        }
+        let chosen = study.choose(&parts.train, &parts.validation, &mut reporter, Some(&STOP))?;
+        // What the test part judges has learned from the validation part too.
+        let mut learned_from = parts.train.clone();
+        learned_from.extend_from_slice(&parts.validation);
+        learned_from.sort_unstable();
+        metra::study::Watch::begin(&mut reporter, "fit");
+        let started = std::time::Instant::now();
+        let (fitted, cpu) = timed(|| study.fit(&learned_from, &chosen, &mut reporter, Some(&STOP)));
+        let fitted = fitted?;
+        let seconds = started.elapsed().as_secs_f64();
+        let timing = self.timing.then(|| Timing {
+            fit_cpu_seconds: cpu,
+            product_seconds: product_seconds(),
+        });
+        let base = study.choose_base(&parts.train, &parts.validation)?;
+        let verdicts = if parts.test.is_empty() {
+            None
+        } else {
+            Some(study.judge_test(&fitted.chain, base, &parts.test, &learned_from)?)
+        };
+        reporter.finish();
+        let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, metra::evaluate::Comparison)>| {
+            verdicts
+                .as_ref()
+                .map_or_else(Vec::new, |v| print::rows(pick(v)))
+        };
+        let report = SplitReport {
+            train: parts.train.len(),
+            validation: parts.validation.len(),
+            test: parts.test.len(),
+            settings: chosen.settings.clone(),
+            prepare: chosen.recipe.to_string(),
+            score: chosen.space.to_string(),
+            steps: chosen.last_step,
+            validation_value: chosen.value,
+            trials: chosen.trials.clone(),
+            base: base.to_string(),
+            measures: rows(|v| &v.rows),
+            seen_items: rows(|v| &v.seen),
+            unseen_items: rows(|v| &v.unseen),
+            skipped_queries: verdicts.as_ref().map_or(0, |v| v.base.skipped()),
+            steps_per_second: fitted
+                .facts
+                .get("steps")
+                .map(|steps| steps / seconds.max(1e-9)),
+            timing,
+        };
+        Ok(SplitOutcome {
+            report,
+            verdicts,
+            chosen,
+            fitted,
+        })
+    }
+
+    fn print_split(
+        &self,
+        outcome: &SplitOutcome,
+        kind: HoldOut,
+        number: usize,
+        splits: usize,
+    ) -> Result<()> {
+        let report = &outcome.report;
+        if splits > 1 {
+            print::line(&format!("\nsplit {} of {splits}", number + 1))?;
+        }
+        if kind == HoldOut::None {
+            print::fact("held out", "nothing: this model is not judged")?;
+        } else {
+            let sizes =
+                [report.train, report.validation, report.test].map(|n| print::count(n as u64));
+            let text = format!(
+                "{kind}: {} train, {} validation, {} test",
+                sizes[0], sizes[1], sizes[2]
+            );
+            print::fact("held out", &text)?;
+        }
+        let mut chosen: Vec<String> = report
+            .settings
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        if report.prepare != "none" {
+            chosen.push(format!("prepare={}", report.prepare));
+        }
+        chosen.push(format!("score={}", report.score));
+        chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
+        let value = report
+            .validation_value
+            .map_or(String::new(), |v| format!(" (validation {v:.4})"));
+        print::fact("chosen", &format!("{}{value}", chosen.join(" ")))?;
+        if let Some(timing) = &report.timing {
+            let text = format!(
+                "{:.2} CPU s for one fit; a 2048³ product took {:.3} s",
+                timing.fit_cpu_seconds, timing.product_seconds
+            );
+            print::fact("cost", &text)?;
+        }
+        let Some(verdicts) = &outcome.verdicts else {
+            return Ok(());
+        };
+        print::comparison_table("test", &report.base, &verdicts.rows)?;
+        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
+        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
+        if report.skipped_queries > 0 {
+            let skipped = print::count(report.skipped_queries);
+            print::fact(
+                "skipped",
+                &format!("{skipped} queries with nothing relevant"),
+            )?;
+        }
+        print::fact("verdict", &verdict(verdicts, self.criterion_of(verdicts)))
+    }
+
+    fn criterion_of(&self, verdicts: &Verdicts) -> Measure {
+        let shown = verdicts.rows.first().map(|(measure, _)| *measure);
+        self.criterion
+            .or(shown)
+            .unwrap_or(Measure::AveragePrecision)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a model gathers what all earlier steps found"
+    )]
+    fn model(
+        &self,
+        study: &Study<'_>,
+        chosen: &Chosen,
+        fitted: Fitted,
+        parts: &Parts,
+        verdicts: Option<(&Verdicts, HoldOut)>,
+        items: &Loaded,
+        common: &Common,
+    ) -> Result<Model> {
+        let fitted = if self.refit && !parts.test.is_empty() {
+            let mut all = [&parts.train[..], &parts.validation, &parts.test].concat();
+            all.sort_unstable();
+            let mut reporter = Reporter::new();
+            metra::study::Watch::begin(&mut reporter, "refit");
+            if !common.json {
+                tracing::info!("fit on everything with the chosen settings");
+            }
+            study.fit(&all, chosen, &mut reporter, Some(&STOP))?
+        } else {
+            fitted
+        };
+        let held_out = verdicts.map(|(verdicts, kind)| HeldOut {
+            kind: kind.to_string(),
+            queries: verdicts.base.queries().len() as u64,
+            measures: (verdicts.rows.iter())
+                .map(|(measure, c)| {
+                    let gain = MeasuredGain {
+                        base: c.base,
+                        learned: c.learned,
+                        low: c.low,
+                        high: c.high,
+                    };
+                    (measure.to_string(), gain)
+                })
+                .collect(),
+        });
+        let origin = Origin {
+            method: self.method.clone(),
+            parameters: fitted.parameters,
+            prepare: chosen.recipe.to_string(),
+            seed: study.seed,
+            data: fingerprint(items.table.corpus.as_ref())?,
+            supervision: study.material.supervision.fingerprint(),
+            facts: fitted.facts,
+            held_out,
+        };
+        Ok(Model::new(
+            items.table.narrowing.clone(),
+            fitted.chain,
+            origin,
+        )?)
+    }
+}
+
+fn collection(loaded: &Loaded) -> Collection<'_> {
+    Collection {
+        corpus: loaded.table.corpus.as_ref(),
+        groups: loaded.groups.as_ref(),
+    }
+}
+
+fn describe(material: &Material<'_>, items: &Loaded) -> String {
+    let corpus = material.items.corpus;
+    let shape = format!(
+        "{} × {} {}",
+        print::count(corpus.len()),
+        corpus.dim(),
+        items.table.element_type
+    );
+    match &material.supervision {
+        Supervision::Labels(labels) => {
+            let singles = match labels.singletons() {
+                0 => String::new(),
+                n => format!(", {} of them of one row", print::count(n as u64)),
+            };
+            format!(
+                "{shape}, {} classes{singles}",
+                print::count(labels.classes() as u64)
+            )
+        }
+        Supervision::Judgements(judgements) => {
+            use metra::supervision::Relevance;
+            format!(
+                "{shape} items, {} queries, {} relevant pairs",
+                print::count(judgements.queries()),
+                print::count(judgements.pairs())
+            )
+        }
+    }
+}
+
+/// The verdict in words: what the chosen measure gained and what others lost.
+fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
+    use metra::evaluate::Verdict;
+    let of = |wanted: Verdict| -> Vec<String> {
+        (verdicts.rows.iter())
+            .filter(|(_, c)| c.verdict() == wanted)
+            .map(|(measure, _)| measure.to_string())
+            .collect()
+    };
+    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
+    let main = verdicts
+        .rows
+        .iter()
+        .find(|(measure, _)| *measure == criterion);
+    let main = main.map_or(Verdict::NoEvidence, |(_, c)| c.verdict());
+    let head = match main {
+        Verdict::Better if worse.is_empty() => "better: ship it",
+        Verdict::Better => "better on the whole, but look at what it loses",
+        Verdict::Worse => "worse: keep the base",
+        Verdict::NoEvidence => "no evidence of a gain: keep the base",
+    };
+    let mut text = head.to_owned();
+    if !better.is_empty() {
+        text.push_str(&format!("; better in {}", better.join(", ")));
+    }
+    if !worse.is_empty() {
+        text.push_str(&format!("; WORSE in {}", worse.join(", ")));
+    }
+    text
+}
+
+fn print_summary(summary: &[Summary]) -> Result<()> {
+    let Some(first) = summary.first() else {
+        return Ok(());
+    };
+    print::line(&format!(
+        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} splits",
+        "summary", "base", "learned", first.splits
+    ))?;
+    for row in summary {
+        print::line(&format!(
+            "{:<12}{:>9.4} ± {:.4}{:>11.4} ± {:.4}   ahead in {} of {}",
+            row.measure,
+            row.base.mean,
+            row.base.deviation,
+            row.learned.mean,
+            row.learned.deviation,
+            row.ahead,
+            row.splits
+        ))?;
+    }
+    Ok(())
+}

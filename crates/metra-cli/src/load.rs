@@ -1,0 +1,164 @@
+//! From files to what studies work on.
+
+use crate::args::{Columns, Common, Judged};
+use crate::progress::Reporter;
+use anyhow::{Context, Result, bail};
+use metra::data::{Groups, Narrowing, RowId};
+use metra::supervision::{Judgements, Labels, Supervision};
+use metra_files::{Filter, NarrowingRule, Table, TableOptions, read_qrels, read_table};
+use std::path::Path;
+
+/// One file of vectors with the columns asked for.
+pub(crate) struct Loaded {
+    pub(crate) table: Table,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) groups: Option<Groups>,
+}
+
+/// Read a file with its label and camera columns.
+pub(crate) fn load(
+    path: &Path,
+    columns: &Columns,
+    extra: &[&str],
+    filters: &[Filter],
+    narrowing: NarrowingRule,
+    common: &Common,
+) -> Result<Loaded> {
+    let mut wanted: Vec<String> = Vec::new();
+    let named = [&columns.label, &columns.camera, &columns.id];
+    for name in named
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .chain(extra.iter().copied())
+    {
+        if !wanted.iter().any(|w| w == name) {
+            wanted.push(name.to_owned());
+        }
+    }
+    let options = TableOptions {
+        vector: columns.vector.clone(),
+        columns: wanted,
+        filters: filters.to_vec(),
+        memory: common.memory,
+        cache_dir: common.cache_dir(),
+        narrowing,
+    };
+    let mut reporter = Reporter::new();
+    reporter.start(&format!("read {}", path.display()));
+    let table = read_table(path, &options, &mut reporter.rows())?;
+    reporter.finish();
+    for note in &table.notes {
+        tracing::warn!("{}: {note}", path.display());
+    }
+    let labels = match &columns.label {
+        Some(name) => Some(table.column(name)?.to_labels()?),
+        None => None,
+    };
+    let groups = match &columns.camera {
+        Some(name) => Some(table.column(name)?.to_groups()),
+        None => None,
+    };
+    Ok(Loaded {
+        table,
+        labels,
+        groups,
+    })
+}
+
+/// Queries, items and judgements between them.
+pub(crate) struct LoadedJudged {
+    pub(crate) queries: Loaded,
+    pub(crate) items: Loaded,
+    pub(crate) judgements: Judgements,
+    /// Rows of queries that have a relevant item.
+    pub(crate) judged: Vec<RowId>,
+}
+
+/// Read queries, items and qrels; `None` where none were asked for.
+pub(crate) fn load_judged(
+    judged: &Judged,
+    columns: &Columns,
+    narrowing: &NarrowingRule,
+    common: &Common,
+) -> Result<Option<LoadedJudged>> {
+    let (Some(queries), Some(items), Some(qrels)) = (&judged.queries, &judged.items, &judged.qrels)
+    else {
+        return Ok(None);
+    };
+    let Some(id) = columns.id.as_deref() else {
+        bail!("--id must name the column of ids that the judgements speak of");
+    };
+    let items = load(
+        items,
+        columns,
+        &[],
+        &judged.where_items,
+        narrowing.clone(),
+        common,
+    )?;
+    // Queries are narrowed as the items were, so that both lie in one space.
+    let same = match (&items.table.narrowing, narrowing) {
+        (Some(found), _) => NarrowingRule::Apply(found.clone()),
+        (None, NarrowingRule::Judge) => NarrowingRule::None,
+        (None, given) => given.clone(),
+    };
+    let queries = load(queries, columns, &[], &judged.where_queries, same, common)?;
+    let found = read_qrels(qrels, &queries.table.index(id)?, &items.table.index(id)?)?;
+    if found.unknown_queries + found.unknown_documents > 0 {
+        tracing::warn!(
+            "{}: {} lines left out whose query was not read, {} whose item was not read",
+            qrels.display(),
+            found.unknown_queries,
+            found.unknown_documents
+        );
+    }
+    let (query_count, item_count) = (queries.table.corpus.len(), items.table.corpus.len());
+    let judgements = Judgements::new(query_count, item_count, &found.judgements)
+        .with_context(|| qrels.display().to_string())?;
+    let judged = (0..query_count)
+        .filter(|q| !judgements.of(*q).is_empty())
+        .collect();
+    Ok(Some(LoadedJudged {
+        queries,
+        items,
+        judgements,
+        judged,
+    }))
+}
+
+/// Labels are needed.
+pub(crate) fn need_labels(loaded: &Loaded) -> Result<Supervision> {
+    match &loaded.labels {
+        Some(labels) => Ok(Supervision::labels(labels.clone())),
+        None => bail!(
+            "what is similar? name the column of class labels with --label, or give --queries, \
+             --items and --qrels"
+        ),
+    }
+}
+
+/// How files are narrowed for a model.
+pub(crate) fn narrowing_of(model: Option<&Narrowing>) -> NarrowingRule {
+    model.map_or(NarrowingRule::None, |n| NarrowingRule::Apply(n.clone()))
+}
+
+/// Groups numbered as a model knows them, where it needs them.
+pub(crate) fn model_groups(
+    model: &metra::metric::Model,
+    loaded: &Loaded,
+) -> Result<Option<Groups>> {
+    let Some(names) = model.chain.group_names() else {
+        return Ok(None);
+    };
+    let Some(groups) = &loaded.groups else {
+        bail!(
+            "the model subtracts the mean of each vector's group ({}): name the column with \
+             --camera",
+            names.join(", ")
+        );
+    };
+    Ok(Some(groups.renumbered(names).with_context(|| {
+        loaded.table.path.display().to_string()
+    })?))
+}

@@ -1,0 +1,93 @@
+//! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
+
+mod args;
+mod commands;
+mod load;
+mod print;
+mod progress;
+mod timing;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by Ctrl-C; long work looks at it and ends without leaving a partial file.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Learn what "similar" means for vectors you already have, and see honestly by how much it helps.
+#[derive(Parser)]
+#[command(name = "metra", version, arg_required_else_help = true)]
+struct Command {
+    #[command(flatten)]
+    common: args::Common,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Look at a file of vectors: shape, norms, duplicates, classes, headroom of the base
+    Check(commands::check::Check),
+    /// Learn a metric, choose its settings on a validation part and judge it on a test part
+    Train(Box<commands::train::Train>),
+    /// Measure a model's ranking, or a TREC run
+    Eval(Box<commands::eval::Eval>),
+    /// Map vectors with a model, for a vector store
+    Embed(commands::embed::Embed),
+    /// Rank items for queries, exactly
+    Search(commands::search::Search),
+    /// Show what is in a model file
+    Inspect(commands::inspect::Inspect),
+    /// List the methods with their parameters, defaults and meanings
+    Methods(commands::methods::Methods),
+}
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    let common = command.common;
+    progress::start_log(common.json);
+    if let Err(error) = ctrlc::set_handler(|| {
+        // The second Ctrl-C means now.
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    }) {
+        tracing::warn!("Ctrl-C cannot be handled: {error}");
+    }
+    match run(command.verb, &common) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if interrupted(&error) => {
+            tracing::error!("interrupted; no output file was written");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb, common: &args::Common) -> Result<()> {
+    let mut pool = rayon::ThreadPoolBuilder::new();
+    if let Some(threads) = common.threads {
+        anyhow::ensure!(threads > 0, "threads must be at least 1, but is 0");
+        pool = pool.num_threads(threads);
+    }
+    pool.build()?.install(|| match verb {
+        Verb::Check(verb) => verb.run(common),
+        Verb::Train(verb) => verb.run(common),
+        Verb::Eval(verb) => verb.run(common),
+        Verb::Embed(verb) => verb.run(common),
+        Verb::Search(verb) => verb.run(common),
+        Verb::Inspect(verb) => verb.run(common),
+        Verb::Methods(verb) => verb.run(common),
+    })
+}
+
+fn interrupted(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<metra::Error>(),
+        Some(metra::Error::Interrupted)
+    )
+}

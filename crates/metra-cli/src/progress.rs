@@ -1,0 +1,120 @@
+//! Progress: a bar on a terminal, a log line every few seconds elsewhere.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use metra::learn::{Observer, Progress};
+use metra::study::Watch;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tracing_subscriber::filter::LevelFilter;
+
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+/// Messages go to standard error, so that standard output is the answer alone.
+pub(crate) fn start_log(json: bool) {
+    let level = if json {
+        LevelFilter::WARN
+    } else {
+        LevelFilter::INFO
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .init();
+}
+
+/// Tells how far long work is.
+pub(crate) struct Reporter {
+    bar: Option<ProgressBar>,
+    what: String,
+    last_line: Instant,
+}
+
+impl Reporter {
+    pub(crate) fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            let template = "{prefix} [{bar:28}] {pos}/{len} {elapsed} {msg}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar
+        });
+        Reporter {
+            bar,
+            what: String::new(),
+            last_line: Instant::now(),
+        }
+    }
+
+    /// Work of a kind begins.
+    pub(crate) fn start(&mut self, what: &str) {
+        self.what = what.to_owned();
+        self.last_line = Instant::now();
+        if let Some(bar) = &self.bar {
+            bar.reset();
+            bar.set_prefix(what.to_owned());
+            bar.set_message("");
+        }
+    }
+
+    /// Some of it is done.
+    pub(crate) fn advance(&mut self, done: u64, total: Option<u64>, message: impl Fn() -> String) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total.unwrap_or(done));
+            bar.set_position(done);
+            bar.set_message(message());
+        } else if self.last_line.elapsed() >= BETWEEN_LINES {
+            self.last_line = Instant::now();
+            let total = total.map_or(String::new(), |t| format!("/{t}"));
+            tracing::info!("{} {done}{total} {}", self.what, message());
+        }
+    }
+
+    /// Rows of a file were read.
+    pub(crate) fn rows(&mut self) -> impl FnMut(u64, Option<u64>) {
+        |done, total| self.advance(done, total, || "rows".into())
+    }
+
+    /// All work is done.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Observer for Reporter {
+    fn progress(&mut self, progress: &Progress) {
+        self.advance(progress.step, Some(progress.steps), || {
+            format!(
+                "loss {:.4}, violated {:.0} %, rank {:.0}, {:.0} steps/s",
+                progress.loss,
+                100.0 * progress.violators,
+                progress.rank,
+                progress.speed
+            )
+        });
+    }
+}
+
+impl Watch for Reporter {
+    fn begin(&mut self, what: &str) {
+        self.start(what);
+    }
+
+    fn note(&mut self, what: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| tracing::info!("{what}")),
+            None => tracing::info!("{what}"),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Vectors, labels, ids, groups, judgements and splits from files, for [`metra`].
+//!
+//! [`read_table`] reads vectors with their columns from Parquet, npy and CSV by streaming: a
+//! corpus beyond the memory limit goes to a memory-mapped file. [`read_qrels`], [`read_run`] and
+//! [`read_splits`] read what belongs beside it; [`NpyWriter`], [`ParquetVectorWriter`] and
+//! [`write_run`] write results. Every error names the file, the place in it, what was expected
+//! and what was found.
+//!
+//! ```
+//! use metra_files::{TableOptions, read_table};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("items.csv");
+//! std::fs::write(&path, "label,vector_0,vector_1\ncat,1,0\ndog,0,1\n")?;
+//! let options = TableOptions { columns: vec!["label".into()], ..TableOptions::default() };
+//! let table = read_table(&path, &options, &mut |_, _| {})?;
+//! assert_eq!((table.corpus.len(), table.corpus.dim()), (2, 2));
+//! assert_eq!(table.columns["label"].get(1), "dog");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod column;
+mod csv;
+mod element;
+mod error;
+mod npy;
+mod parquet;
+mod sink;
+mod splits;
+mod table;
+mod trec;
+mod write;
+
+pub use column::Column;
+pub use element::ElementType;
+pub use error::{Error, Place, Result};
+pub use splits::read_splits;
+pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions, read_table};
+pub use trec::{Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_run};
+pub use write::{NpyWriter, ParquetVectorWriter};

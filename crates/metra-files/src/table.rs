@@ -1,0 +1,296 @@
+//! What to read from a file of vectors, and what comes of it.
+
+use crate::column::{Column, canonical_integer};
+use crate::element::ElementType;
+use crate::error::{Error, Place, Result, list};
+use crate::{csv, npy, parquet};
+use metra::data::{Corpus, Narrowing, RowId};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct TableOptions {
+    /// The vectors. Parquet: the column's name; if not given, `vector`, else the only list column.
+    /// CSV: a prefix, see [`read_table`]; if not given, `vector`. npy: must not be given.
+    pub vector: Option<String>,
+    /// Further columns wanted by name (label, id, camera). With npy: paths of companion files,
+    /// which are npy files of whole numbers or text files of one value a line.
+    pub columns: Vec<String>,
+    /// Which rows to keep: those for which all filters hold.
+    pub filters: Vec<Filter>,
+    /// Bytes of vectors to keep in memory; a larger corpus is spooled to a memory-mapped file.
+    pub memory: u64,
+    /// Where the spool goes; it must exist.
+    pub cache_dir: PathBuf,
+    /// How values become f32.
+    pub narrowing: NarrowingRule,
+}
+
+impl Default for TableOptions {
+    /// The column `vector`, no further columns, no filter, 1 GiB of memory, the system's folder
+    /// for temporary files, values judged.
+    fn default() -> Self {
+        TableOptions {
+            vector: None,
+            columns: Vec::new(),
+            filters: Vec::new(),
+            memory: 1 << 30,
+            cache_dir: std::env::temp_dir(),
+            narrowing: NarrowingRule::Judge,
+        }
+    }
+}
+
+/// How values become f32.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum NarrowingRule {
+    /// Judge the values: a shift and a scale are used where f32 would lose what they say.
+    #[default]
+    Judge,
+    /// Use these, because a model was trained with them.
+    Apply(Narrowing),
+    /// Use none, because a model was trained with none; only overflow is refused.
+    None,
+}
+
+/// A condition on a column. Values compare as the column prints: whole numbers in decimal,
+/// booleans as `true` and `false`, texts as they are. A missing value equals nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// The column.
+    pub column: String,
+    /// The value to compare with.
+    pub value: String,
+    /// Whether rows with the value are kept (`=`) or dropped (`!=`).
+    pub equal: bool,
+}
+
+impl Filter {
+    pub(crate) fn holds(&self, cell: &crate::column::Cell<'_>) -> bool {
+        use crate::column::Cell;
+        let same = match cell {
+            Cell::Integer(value) => canonical_integer(&self.value) == Some(*value),
+            cell => cell.text().is_some_and(|text| text == self.value),
+        };
+        same == self.equal
+    }
+}
+
+impl FromStr for Filter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        // The first `=` ends the column's name: values may hold more of them.
+        let (column, value) = text
+            .split_once('=')
+            .ok_or_else(|| Error::Filter(text.into()))?;
+        let (column, equal) = match column.strip_suffix('!') {
+            Some(column) => (column, false),
+            None => (column, true),
+        };
+        if column.is_empty() {
+            return Err(Error::Filter(text.into()));
+        }
+        Ok(Filter {
+            column: column.into(),
+            value: value.into(),
+            equal,
+        })
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.equal { "=" } else { "!=" };
+        write!(f, "{}{sign}{}", self.column, self.value)
+    }
+}
+
+/// Vectors with their columns.
+pub struct Table {
+    /// The vectors kept.
+    pub corpus: Box<dyn Corpus>,
+    /// The columns asked for, one value for each vector kept.
+    pub columns: BTreeMap<String, Column>,
+    /// Number of each vector's row in the file (of its line in a text file). `None` where it is
+    /// the vector's own number, because a binary file was read without filters.
+    pub rows: Option<Vec<u64>>,
+    /// What was done to make the values f32, to be recorded in a model.
+    pub narrowing: Option<Narrowing>,
+    /// What a user should know: constant, shifted and lost columns, a spool.
+    pub notes: Vec<String>,
+    /// What the file stores.
+    pub element_type: ElementType,
+    /// The file.
+    pub path: PathBuf,
+    pub(crate) text_file: bool,
+}
+
+impl Table {
+    /// Where a vector was found in the file.
+    pub fn place(&self, row: RowId) -> Place {
+        let number = match &self.rows {
+            Some(rows) => usize::try_from(row).ok().and_then(|r| rows.get(r).copied()),
+            None => None,
+        };
+        place(self.text_file, number.unwrap_or(row))
+    }
+
+    /// One of the columns asked for.
+    pub fn column(&self, name: &str) -> Result<&Column> {
+        let missing = || Error::MissingColumn {
+            path: self.path.clone(),
+            column: name.into(),
+            found: self.columns.keys().cloned().collect(),
+        };
+        self.columns.get(name).ok_or_else(missing)
+    }
+
+    /// The row of every id in a column. An id that occurs twice is an error naming both places.
+    pub fn index(&self, column: &str) -> Result<HashMap<String, RowId>> {
+        let ids = self.column(column)?;
+        let mut index = HashMap::with_capacity(ids.len());
+        for (row, id) in ids.iter().enumerate() {
+            if let Some(first) = index.insert(id.to_string(), row as RowId) {
+                let problem = format!(
+                    "expected every id once, but {id:?} is also in {}",
+                    self.place(first)
+                );
+                let place = self.place(row as RowId);
+                return Err(Error::cell(&self.path, place, column, problem));
+            }
+        }
+        Ok(index)
+    }
+}
+
+pub(crate) fn place(text_file: bool, number: u64) -> Place {
+    if text_file {
+        Place::Line(number)
+    } else {
+        Place::Row(number)
+    }
+}
+
+/// Called with the rows read so far and how many there are, if that is known. A file that is read
+/// twice counts twice.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
+
+/// Read vectors and columns from `path`, in the format that its extension names.
+///
+/// - `.parquet`: a list column of f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns may hold
+///   integers, booleans, texts, or floating-point numbers that are whole.
+/// - `.npy`: two axes, the same types; f32 in C order is memory-mapped where it lies.
+/// - `.csv`, `.tsv`: with a header. The vector is made of the columns named by the prefix
+///   [`TableOptions::vector`] followed by a number, with or without `_` between (`vector_0`,
+///   `v12`), in the order of the numbers. The prefix `*` takes all columns that are neither
+///   wanted nor filtered on, in the order of the file; it must be asked for, because a forgotten
+///   id would become a feature.
+///
+/// NaN, infinite and missing values in the rows kept are errors that name their cell.
+pub fn read_table(path: &Path, options: &TableOptions, progress: Progress<'_>) -> Result<Table> {
+    let length = std::fs::metadata(path)
+        .map_err(|e| Error::io(path, e))?
+        .len();
+    if length == 0 {
+        return Err(Error::file(path, "expected vectors, but the file is empty"));
+    }
+    match extension(path).as_deref() {
+        Some("parquet") => parquet::read(path, options, progress),
+        Some("npy") => npy::read(path, options, progress),
+        Some("csv") => csv::read(path, b',', options, progress),
+        Some("tsv") => csv::read(path, b'\t', options, progress),
+        found => Err(Error::file(
+            path,
+            format!(
+                "expected a file that ends in .parquet, .npy, .csv or .tsv, but found {}",
+                found.map_or("no extension".into(), |e| format!(".{e}"))
+            ),
+        )),
+    }
+}
+
+pub(crate) fn extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// Positions among `columns` of the names a table must read: the wanted ones, then the filters'.
+pub(crate) fn positions(
+    path: &Path,
+    columns: &[String],
+    options: &TableOptions,
+) -> Result<Vec<usize>> {
+    let filtered = options.filters.iter().map(|f| &f.column);
+    options
+        .columns
+        .iter()
+        .chain(filtered)
+        .map(|name| {
+            let missing = || Error::MissingColumn {
+                path: path.to_path_buf(),
+                column: name.clone(),
+                found: columns.to_vec(),
+            };
+            columns.iter().position(|c| c == name).ok_or_else(missing)
+        })
+        .collect()
+}
+
+/// The message for a vector column that was not named and cannot be guessed.
+pub(crate) fn no_vector(path: &Path, expected: &str, columns: &[String]) -> Error {
+    Error::file(
+        path,
+        format!(
+            "expected {expected}, but the columns are {}; name the vectors",
+            list(columns)
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Cell;
+
+    #[test]
+    fn filters_compare_as_columns_print() {
+        let filter: Filter = "split=a=b".parse().unwrap();
+        assert_eq!(
+            (filter.column.as_str(), filter.value.as_str()),
+            ("split", "a=b")
+        );
+        let not: Filter = "camera!=1".parse().unwrap();
+        assert!(!not.holds(&Cell::Integer(1)) && not.holds(&Cell::Integer(2)));
+        assert!(not.holds(&Cell::Null));
+        let yes: Filter = "train=true".parse().unwrap();
+        assert!(yes.holds(&Cell::Bool(true)) && !yes.holds(&Cell::Null));
+        assert!("train".parse::<Filter>().is_err());
+        assert!("=x".parse::<Filter>().is_err());
+        assert_eq!(not.to_string(), "camera!=1");
+    }
+
+    #[test]
+    fn unknown_and_empty_files_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str| {
+            read_table(
+                &folder.path().join(name),
+                &TableOptions::default(),
+                &mut |_, _| {},
+            )
+            .err()
+            .unwrap()
+            .to_string()
+        };
+        assert!(read("none.npy").contains("none.npy"));
+        for name in ["a.parquet", "a.npy", "a.csv"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+            assert!(read(name).contains("the file is empty"));
+        }
+        std::fs::write(folder.path().join("a.bin"), "x").unwrap();
+        assert!(read("a.bin").contains("but found .bin"));
+    }
+}

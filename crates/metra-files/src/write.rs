@@ -1,0 +1,282 @@
+//! Writing vectors: npy and Parquet, row block by row block.
+//!
+//! A target is written beside its place and renamed when it is whole, so nobody ever reads half a
+//! file and an interrupted command leaves the old one as it was.
+
+use crate::column::Column;
+use crate::error::{Error, Result};
+use arrow_array::{
+    ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray,
+};
+use arrow_schema::{DataType, Field, Schema};
+use metra::linalg::Rows;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::NamedTempFile;
+
+/// Bytes of vectors in a row group: a writer holds one in memory.
+const ROW_GROUP_BYTES: usize = 32 << 20;
+
+/// A file that appears under its name only when it is finished.
+pub(crate) struct Target {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+}
+
+impl Target {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".metra-").suffix(".part");
+        // Temporary files are private by default; a result is as open as the user's other files.
+        #[cfg(unix)]
+        let permissions = {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::Permissions::from_mode(0o666)
+        };
+        #[cfg(unix)]
+        builder.permissions(permissions);
+        let file = builder
+            .tempfile_in(folder)
+            .map_err(|e| Error::io(path, e))?;
+        Ok(Target {
+            file: BufWriter::with_capacity(1 << 20, file),
+            path: path.to_path_buf(),
+        })
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        let path = self.path;
+        let file = self
+            .file
+            .into_inner()
+            .map_err(|e| Error::io(&path, e.into_error()))?;
+        file.persist(&path).map_err(|e| Error::io(&path, e.error))?;
+        Ok(())
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Counts rows against what was announced, for both writers.
+struct Count {
+    path: PathBuf,
+    dim: usize,
+    expected: Option<u64>,
+    written: u64,
+}
+
+impl Count {
+    fn add(&mut self, rows: Rows<'_>) -> Result<()> {
+        if rows.dim() != self.dim {
+            return Err(self.wrong(format!("vectors of {} numbers", self.dim), rows.dim()));
+        }
+        self.written += rows.len() as u64;
+        match self.expected {
+            Some(expected) if self.written > expected => {
+                Err(self.wrong(format!("{expected} rows"), self.written))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.expected {
+            Some(expected) if self.written != expected => {
+                Err(self.wrong(format!("{expected} rows"), self.written))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong(&self, expected: String, found: impl std::fmt::Display) -> Error {
+        Error::file(
+            &self.path,
+            format!("expected {expected}, but was given {found}"),
+        )
+    }
+}
+
+/// Writes f32 vectors as npy (version 1, C order).
+pub struct NpyWriter {
+    target: Target,
+    count: Count,
+}
+
+impl NpyWriter {
+    /// A file of `rows` vectors of `dim` numbers.
+    pub fn create(path: &Path, rows: u64, dim: usize) -> Result<Self> {
+        let mut header =
+            format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}");
+        // Magic, version and length take 10 bytes; the values start at a multiple of 64, so that
+        // they can be mapped.
+        let padding = 63 - (10 + header.len()) % 64;
+        header.extend(std::iter::repeat_n(' ', padding));
+        header.push('\n');
+        let mut target = Target::create(path)?;
+        let mut write = |bytes: &[u8]| target.write_all(bytes).map_err(|e| Error::io(path, e));
+        write(b"\x93NUMPY\x01\x00")?;
+        write(&(header.len() as u16).to_le_bytes())?;
+        write(header.as_bytes())?;
+        Ok(NpyWriter {
+            target,
+            count: Count {
+                path: path.to_path_buf(),
+                dim,
+                expected: Some(rows),
+                written: 0,
+            },
+        })
+    }
+
+    /// Append vectors.
+    pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        self.count.add(rows)?;
+        let failed = |e| Error::io(&self.count.path, e);
+        if cfg!(target_endian = "little") {
+            let bytes = bytemuck::cast_slice(rows.values());
+            return self.target.write_all(bytes).map_err(failed);
+        }
+        for value in rows.values() {
+            self.target
+                .write_all(&value.to_le_bytes())
+                .map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Put the file in its place; the number of rows must be the one announced.
+    pub fn finish(self) -> Result<()> {
+        self.count.check()?;
+        self.target.finish()
+    }
+}
+
+/// Writes f32 vectors as Parquet, with columns passed through beside them.
+pub struct ParquetVectorWriter<'a> {
+    writer: ArrowWriter<Target>,
+    schema: Arc<Schema>,
+    columns: Vec<&'a Column>,
+    count: Count,
+}
+
+impl<'a> ParquetVectorWriter<'a> {
+    /// A file with the vectors in the column `vector`, after `columns`, whose values are taken in
+    /// the order in which rows are pushed.
+    pub fn create(
+        path: &Path,
+        vector: &str,
+        dim: usize,
+        columns: &[(&str, &'a Column)],
+    ) -> Result<Self> {
+        let width = i32::try_from(dim).ok().filter(|d| *d > 0).ok_or_else(|| {
+            let problem = format!("expected vectors of 1 to 2^31 - 1 numbers, but found {dim}");
+            Error::file(path, problem)
+        })?;
+        let mut fields = Vec::with_capacity(columns.len() + 1);
+        for (position, (name, column)) in columns.iter().enumerate() {
+            if *name == vector || columns[..position].iter().any(|(n, _)| n == name) {
+                let problem = format!("expected columns of different names, but {name:?} is twice");
+                return Err(Error::file(path, problem));
+            }
+            let kind = match column {
+                Column::Integers(_) => DataType::Int64,
+                Column::Text { .. } => DataType::Utf8,
+            };
+            fields.push(Field::new(*name, kind, false));
+        }
+        fields.push(Field::new(
+            vector,
+            DataType::FixedSizeList(number_field(), width),
+            false,
+        ));
+        let schema = Arc::new(Schema::new(fields));
+        // Numbers of vectors hardly repeat: a dictionary of them costs time and saves nothing.
+        let element_path = vec![vector.into(), "list".into(), "element".into()];
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some((ROW_GROUP_BYTES / (4 * dim)).clamp(1024, 1 << 20)))
+            .set_column_dictionary_enabled(element_path.into(), false)
+            .build();
+        let writer = ArrowWriter::try_new(Target::create(path)?, schema.clone(), Some(properties))
+            .map_err(|e| Error::format(path, "Parquet", e))?;
+        Ok(ParquetVectorWriter {
+            writer,
+            schema,
+            columns: columns.iter().map(|(_, column)| *column).collect(),
+            count: Count {
+                path: path.to_path_buf(),
+                dim,
+                expected: columns.first().map(|(_, column)| column.len() as u64),
+                written: 0,
+            },
+        })
+    }
+
+    /// Append vectors with the next values of the columns.
+    pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        let start = self.count.written as usize;
+        self.count.add(rows)?;
+        let path = &self.count.path;
+        let range = start..start + rows.len();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len() + 1);
+        for column in &self.columns {
+            if column.len() < range.end {
+                return Err(self
+                    .count
+                    .wrong(format!("{} rows", column.len()), range.end));
+            }
+            arrays.push(match column {
+                Column::Integers(values) => {
+                    Arc::new(Int64Array::from(values[range.clone()].to_vec()))
+                }
+                Column::Text { names, of } => Arc::new(StringArray::from_iter_values(
+                    of[range.clone()].iter().map(|name| &names[*name as usize]),
+                )),
+            });
+        }
+        let values = Arc::new(Float32Array::from(rows.values().to_vec()));
+        let damaged = |e| Error::format(path, "Parquet", e);
+        let vectors = FixedSizeListArray::try_new(number_field(), rows.dim() as i32, values, None)
+            .map_err(damaged)?;
+        arrays.push(Arc::new(vectors));
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(damaged)?;
+        self.writer
+            .write(&batch)
+            .map_err(|e| Error::format(path, "Parquet", e))
+    }
+
+    /// Put the file in its place; there must be as many rows as the columns have values.
+    pub fn finish(self) -> Result<()> {
+        self.count.check()?;
+        for column in &self.columns {
+            if column.len() as u64 != self.count.written {
+                return Err(self
+                    .count
+                    .wrong(format!("{} rows", column.len()), self.count.written));
+            }
+        }
+        let target = self
+            .writer
+            .into_inner()
+            .map_err(|e| Error::format(&self.count.path, "Parquet", e))?;
+        target.finish()
+    }
+}
+
+fn number_field() -> Arc<Field> {
+    Arc::new(Field::new("element", DataType::Float32, false))
+}

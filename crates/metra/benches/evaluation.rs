@@ -1,0 +1,115 @@
+//! Exact evaluation against the bare matrix products of the same shapes, on one thread.
+//!
+//! `cargo bench -p metra --bench evaluation`. Repeats of both are interleaved, because the machine
+//! may be busy with other things; medians and their ratio are printed.
+#![allow(missing_docs, clippy::print_stdout)]
+
+use metra::data::{Corpus, MemoryCorpus};
+use metra::evaluate::{AgainstGallery, Measure, Options, evaluate};
+use metra::linalg::{RowBuf, Rows, cross};
+use metra::metric::Space;
+use metra::random::Stream;
+use metra::supervision::Labels;
+use std::time::Instant;
+
+const QUERIES: usize = 10_000;
+const ITEMS: usize = 60_000;
+const DIM: usize = 64;
+const REPEATS: usize = 5;
+const BLOCK: usize = 64;
+const TILE: usize = 1024;
+
+fn main() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a pool of one thread").install(|| {
+        for classes in [600, 10] {
+            measure(classes);
+        }
+        println!("peak memory: {}", peak_memory());
+    });
+}
+
+fn measure(classes: u64) {
+    let (queries, query_classes) = draw(QUERIES, classes, 1);
+    let (items, item_classes) = draw(ITEMS, classes, 2);
+    let query_labels = Labels::from_numbers(&query_classes).expect("labels");
+    let item_labels = Labels::from_numbers(&item_classes).expect("labels");
+    let truth = AgainstGallery::new(&query_labels, &item_labels);
+    let options = Options {
+        measures: vec![
+            Measure::AveragePrecision,
+            Measure::CmcAt(1),
+            Measure::CmcAt(10),
+            Measure::Auc,
+        ],
+        ..Options::default()
+    };
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    let mut map = 0.0;
+    for _ in 0..REPEATS {
+        let start = Instant::now();
+        products(queries.rows(), items.rows());
+        bare.push(start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        let found = evaluate(Space::SquaredL2, &queries, &items, &truth, &options);
+        ours.push(start.elapsed().as_secs_f64());
+        map = found
+            .expect("an evaluation")
+            .mean(Measure::AveragePrecision)
+            .expect("a mean");
+    }
+    let (ours, bare) = (median(ours), median(bare));
+    println!(
+        "{classes} classes: evaluation {ours:.3} s, bare products {bare:.3} s, ratio {:.2} \
+         (map {map:.4})",
+        ours / bare
+    );
+}
+
+/// The products alone: every block of queries with every tile of items, results dropped.
+fn products(queries: Rows<'_>, items: Rows<'_>) {
+    let mut out = vec![0.0; BLOCK * TILE];
+    for first in (0..queries.len()).step_by(BLOCK) {
+        let block = queries.slice(first, queries.len().min(first + BLOCK));
+        for start in (0..items.len()).step_by(TILE) {
+            let tile = items.slice(start, items.len().min(start + TILE));
+            let out = &mut out[..block.len() * tile.len()];
+            cross(block, tile, -2.0, out);
+            std::hint::black_box(out);
+        }
+    }
+}
+
+/// Classes around random centres, overlapping enough that no ranking is perfect.
+fn draw(len: usize, classes: u64, seed: u64) -> (MemoryCorpus, Vec<i64>) {
+    let mut rows = RowBuf::zeros(len, DIM);
+    let mut own = Stream::new(seed, "bench rows", 0);
+    let centres: Vec<Vec<f64>> = (0..classes)
+        .map(|class| {
+            let mut stream = Stream::new(0, "bench centres", class);
+            (0..DIM).map(|_| 0.5 * stream.normal()).collect()
+        })
+        .collect();
+    let mut labels = Vec::with_capacity(len);
+    for row in 0..len {
+        let class = own.below(classes);
+        for (value, centre) in rows.row_mut(row).iter_mut().zip(&centres[class as usize]) {
+            *value = (centre + own.normal()) as f32;
+        }
+        labels.push(class as i64);
+    }
+    let corpus = MemoryCorpus::new(rows).expect("finite rows");
+    assert_eq!(corpus.len(), len as u64);
+    (corpus, labels)
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or("unknown".into(), |value| value.trim().to_owned())
+}

@@ -1,0 +1,19 @@
+//! Where vectors lie: in memory, in a memory-mapped file, or in a part of either; how they are
+//! split; and sets made to a known answer.
+
+mod corpus;
+mod element;
+mod groups;
+mod mapped;
+mod narrow;
+mod split;
+pub mod synthetic;
+
+pub use corpus::{
+    Batch, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite, fingerprint,
+};
+pub use element::ElementMap;
+pub use groups::Groups;
+pub use mapped::{MappedCorpus, Spool};
+pub use narrow::{ColumnRanges, Judgement, Narrowing};
+pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};

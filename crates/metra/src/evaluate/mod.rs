@@ -1,0 +1,25 @@
+//! How good a ranking is: exact measures over all items, with ties, exclusions and intervals.
+//!
+//! The way of a number: a [`Truth`] says which items are relevant to a query and which do not
+//! count; [`counts`] counts in one pass of matrix products how many other items lie nearer than
+//! each relevant one; [`measures`] turns counts into average precision, CMC and the rest;
+//! [`significance`] says whether a difference is more than chance.
+
+mod counts;
+mod evaluation;
+mod knn;
+mod measure;
+mod measures;
+mod ranking;
+mod significance;
+mod single_shot;
+mod truth;
+
+pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
+pub use knn::{knn_accuracy, knn_classes};
+pub use measure::Measure;
+pub use measures::{PlaceCounts, TieGroup};
+pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
+pub use significance::{Bootstrap, Comparison, Verdict, paired_bootstrap};
+pub use single_shot::{Direction, Trial, single_shot};
+pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, ReIdentification, Truth};

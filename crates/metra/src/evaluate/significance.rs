@@ -1,0 +1,218 @@
+//! Whether a difference is more than chance: a paired bootstrap over clusters of queries.
+//!
+//! Both systems answer the same queries, so only the differences are resampled. Queries of one
+//! identity rise and fall together; resampling them one by one would make intervals too narrow, so
+//! whole clusters are drawn with replacement (Efron & Tibshirani 1993; Smucker, Allan & Carterette,
+//! CIKM 2007, for the paired test in retrieval). The interval is the percentile interval.
+
+use crate::random::Stream;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How to resample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bootstrap {
+    /// Number of resamples.
+    pub resamples: u32,
+    /// Share of the resampled means that the interval holds.
+    pub level: f64,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Bootstrap {
+            resamples: 2000,
+            level: 0.95,
+            seed: 0,
+        }
+    }
+}
+
+/// What an interval says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval is above 0.
+    Better,
+    /// The whole interval is below 0.
+    Worse,
+    /// The interval holds 0.
+    NoEvidence,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::NoEvidence => "no evidence",
+        })
+    }
+}
+
+/// A difference of means with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// Mean of the first system.
+    pub base: f64,
+    /// Mean of the second system.
+    pub learned: f64,
+    /// Second mean less first mean.
+    pub difference: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Queries compared.
+    pub queries: usize,
+    /// Clusters resampled.
+    pub clusters: usize,
+}
+
+impl Comparison {
+    /// What the interval says of the second system.
+    pub fn verdict(&self) -> Verdict {
+        if self.low > 0.0 {
+            Verdict::Better
+        } else if self.high < 0.0 {
+            Verdict::Worse
+        } else {
+            Verdict::NoEvidence
+        }
+    }
+}
+
+/// Interval of `mean(learned) − mean(base)`, where entry i of both belongs to the same query and
+/// `clusters[i]` names its cluster.
+pub fn paired_bootstrap(
+    base: &[f64],
+    learned: &[f64],
+    clusters: &[u64],
+    options: &Bootstrap,
+) -> Result<Comparison> {
+    for (what, found) in [
+        ("values of the second system", learned.len()),
+        ("clusters of the queries", clusters.len()),
+    ] {
+        if found != base.len() {
+            return Err(Error::shape(what, base.len(), found));
+        }
+    }
+    if base.is_empty() {
+        return Err(Error::Data("there is no query to compare".into()));
+    }
+    if options.resamples == 0 {
+        return Err(Error::parameter("resamples", "at least 1", 0));
+    }
+    if !(options.level > 0.0 && options.level < 1.0) {
+        return Err(Error::parameter("level", "between 0 and 1", options.level));
+    }
+    // Differences of a cluster always travel together, so their sum and number are all it takes.
+    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for ((base, learned), cluster) in base.iter().zip(learned).zip(clusters) {
+        let entry = sums.entry(*cluster).or_insert((0.0, 0.0));
+        entry.0 += learned - base;
+        entry.1 += 1.0;
+    }
+    let sums: Vec<(f64, f64)> = sums.into_values().collect();
+    let mut means: Vec<f64> = (0..u64::from(options.resamples))
+        .into_par_iter()
+        .map(|resample| {
+            let mut stream = Stream::new(options.seed, "bootstrap", resample);
+            let (mut sum, mut count) = (0.0, 0.0);
+            for _ in 0..sums.len() {
+                let drawn = sums[stream.below(sums.len() as u64) as usize];
+                sum += drawn.0;
+                count += drawn.1;
+            }
+            sum / count
+        })
+        .collect();
+    means.sort_unstable_by(f64::total_cmp);
+    let queries = base.len() as f64;
+    let (base_mean, learned_mean) = (
+        base.iter().sum::<f64>() / queries,
+        learned.iter().sum::<f64>() / queries,
+    );
+    Ok(Comparison {
+        base: base_mean,
+        learned: learned_mean,
+        difference: learned_mean - base_mean,
+        low: quantile(&means, (1.0 - options.level) / 2.0),
+        high: quantile(&means, (1.0 + options.level) / 2.0),
+        queries: base.len(),
+        clusters: sums.len(),
+    })
+}
+
+/// Quantile of sorted values, by linear interpolation between neighbours.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(count: usize, mean: f64, seed: u64) -> Vec<f64> {
+        let mut stream = Stream::new(seed, "test", 0);
+        (0..count).map(|_| mean + stream.normal()).collect()
+    }
+
+    #[test]
+    fn verdicts_follow_the_interval() {
+        let zeros = vec![0.0; 400];
+        let own: Vec<u64> = (0..400).collect();
+        let run = |learned: &[f64]| {
+            paired_bootstrap(&zeros, learned, &own, &Bootstrap::default()).unwrap()
+        };
+        // Standard error 1 / 20 = 0.05: a gain of 0.5 is ten of them.
+        let clear = run(&normal(400, 0.5, 1));
+        assert_eq!(clear.verdict(), Verdict::Better);
+        // The interval is about ± 1.96 standard errors wide.
+        assert!(((clear.high - clear.low) / (2.0 * 1.96 * 0.05) - 1.0).abs() < 0.15);
+        assert_eq!(run(&normal(400, -0.5, 1)).verdict(), Verdict::Worse);
+        assert_eq!(run(&zeros).verdict(), Verdict::NoEvidence);
+        assert_eq!(Verdict::NoEvidence.to_string(), "no evidence");
+    }
+
+    #[test]
+    fn queries_of_one_cluster_are_no_new_evidence() {
+        // 20 clusters, each repeated 50 times: the interval must be as wide as that of 20 queries,
+        // not as narrow as that of 1000.
+        let few = normal(20, 0.3, 7);
+        let many: Vec<f64> = few.iter().flat_map(|v| vec![*v; 50]).collect();
+        let clusters: Vec<u64> = (0..20).flat_map(|c| vec![c; 50]).collect();
+        let own: Vec<u64> = (0..20).collect();
+        let options = Bootstrap::default();
+        let wide = paired_bootstrap(&vec![0.0; 1000], &many, &clusters, &options).unwrap();
+        let same = paired_bootstrap(&[0.0; 20], &few, &own, &options).unwrap();
+        assert!((wide.low - same.low).abs() < 1e-12 && (wide.high - same.high).abs() < 1e-12);
+    }
+
+    #[test]
+    fn threads_change_nothing_and_bad_input_is_named() {
+        let (a, b) = (normal(50, 0.0, 1), normal(50, 0.1, 2));
+        let own: Vec<u64> = (0..50).collect();
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| paired_bootstrap(&a, &b, &own, &Bootstrap::default()).unwrap())
+        };
+        assert_eq!(run(1), run(2));
+        assert!(paired_bootstrap(&a, &b[1..], &own, &Bootstrap::default()).is_err());
+        assert!(paired_bootstrap(&[], &[], &[], &Bootstrap::default()).is_err());
+        let none = Bootstrap {
+            resamples: 0,
+            ..Bootstrap::default()
+        };
+        assert!(paired_bootstrap(&a, &b, &own, &none).is_err());
+    }
+}

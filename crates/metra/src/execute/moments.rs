@@ -1,0 +1,233 @@
+//! Mean and scatter of all columns, and the cheaper mean and deviation of each column alone.
+
+use super::{Sample, Statistic, fold};
+use crate::data::Corpus;
+use crate::linalg::{RowBuf, Symmetric, accumulate_outer};
+use crate::{Error, Result};
+use faer::Mat;
+
+/// Mean and covariance of a corpus.
+#[derive(Debug, Clone)]
+pub struct Moments {
+    /// Rows seen.
+    pub count: u64,
+    /// Mean of each column.
+    pub mean: Vec<f64>,
+    /// Covariance, divided by the number of rows.
+    pub covariance: Symmetric,
+}
+
+/// Mean and standard deviation of each column.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    /// Mean of each column.
+    pub mean: Vec<f64>,
+    /// Standard deviation of each column.
+    pub deviation: Vec<f64>,
+}
+
+/// Mean and covariance in one pass.
+pub fn moments(corpus: &dyn Corpus) -> Result<Moments> {
+    fold::<Outer>(corpus, None, &near_mean(corpus)?)
+}
+
+/// Mean and deviation of each column in one pass.
+pub fn spread(corpus: &dyn Corpus) -> Result<Spread> {
+    fold::<Columns>(corpus, None, &near_mean(corpus)?)
+}
+
+/// The mean of the first rows. Sums are taken about it: about 0 they would cancel where the data
+/// lies far from the origin.
+fn near_mean(corpus: &dyn Corpus) -> Result<Vec<f64>> {
+    if corpus.is_empty() {
+        return Err(Error::shape("rows of the corpus", "at least 1", 0));
+    }
+    let first: Vec<u64> = (0..corpus.len().min(256)).collect();
+    let mut rows = RowBuf::empty(corpus.dim());
+    corpus.gather(&first, &mut rows)?;
+    let mut mean = vec![0.0; corpus.dim()];
+    for row in rows.rows().iter() {
+        for (mean, value) in mean.iter_mut().zip(row) {
+            *mean += f64::from(*value) / first.len() as f64;
+        }
+    }
+    Ok(mean)
+}
+
+struct Outer {
+    about: Vec<f64>,
+    count: u64,
+    sum: Vec<f64>,
+    outer: Mat<f64>,
+}
+
+impl Statistic for Outer {
+    type Spec = Vec<f64>;
+    type Out = Moments;
+
+    fn start(about: &Vec<f64>) -> Self {
+        let dim = about.len();
+        Outer {
+            about: about.clone(),
+            count: 0,
+            sum: vec![0.0; dim],
+            outer: Mat::zeros(dim, dim),
+        }
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        let rows = sample.rows;
+        let mut centred = Mat::zeros(rows.len(), rows.dim());
+        for (column, about) in self.about.iter().enumerate() {
+            let target = centred.col_as_slice_mut(column);
+            let mut sum = 0.0;
+            for (row, target) in target.iter_mut().enumerate() {
+                *target = f64::from(rows.row(row)[column]) - about;
+                sum += *target;
+            }
+            self.sum[column] += sum;
+        }
+        self.count += rows.len() as u64;
+        accumulate_outer(centred.as_ref(), self.outer.as_mut());
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        for (sum, other) in self.sum.iter_mut().zip(&other.sum) {
+            *sum += other;
+        }
+        self.outer += other.outer;
+    }
+
+    fn finish(self) -> Result<Moments> {
+        let count = self.count.max(1) as f64;
+        let offset: Vec<f64> = self.sum.iter().map(|s| s / count).collect();
+        let mut covariance = self.outer;
+        for column in 0..offset.len() {
+            for row in 0..offset.len() {
+                covariance[(row, column)] =
+                    covariance[(row, column)] / count - offset[row] * offset[column];
+            }
+        }
+        Ok(Moments {
+            count: self.count,
+            mean: self.about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
+            covariance: Symmetric::new(covariance)?,
+        })
+    }
+}
+
+struct Columns {
+    about: Vec<f64>,
+    count: u64,
+    sum: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+impl Statistic for Columns {
+    type Spec = Vec<f64>;
+    type Out = Spread;
+
+    fn start(about: &Vec<f64>) -> Self {
+        Columns {
+            about: about.clone(),
+            count: 0,
+            sum: vec![0.0; about.len()],
+            squares: vec![0.0; about.len()],
+        }
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        self.count += sample.rows.len() as u64;
+        for row in sample.rows.iter() {
+            for (column, value) in row.iter().enumerate() {
+                let centred = f64::from(*value) - self.about[column];
+                self.sum[column] += centred;
+                self.squares[column] += centred * centred;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        for column in 0..self.sum.len() {
+            self.sum[column] += other.sum[column];
+            self.squares[column] += other.squares[column];
+        }
+    }
+
+    fn finish(self) -> Result<Spread> {
+        let count = self.count.max(1) as f64;
+        let offset: Vec<f64> = self.sum.iter().map(|s| s / count).collect();
+        Ok(Spread {
+            mean: self.about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
+            deviation: (self.squares.iter().zip(&offset))
+                .map(|(square, offset)| (square / count - offset * offset).max(0.0).sqrt())
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::linalg::Rows;
+    use crate::random::Stream;
+
+    fn far_from_origin() -> RowBuf {
+        let mut stream = Stream::new(1, "test", 0);
+        let values = (0..3000 * 3)
+            .map(|i| (1000.0 + (i % 3) as f64 * stream.normal()) as f32)
+            .collect();
+        RowBuf::from_values(values, 3).unwrap()
+    }
+
+    #[test]
+    fn moments_equal_the_definition() {
+        let rows = far_from_origin();
+        let n = rows.len() as f64;
+        let corpus = MemoryCorpus::new(rows.clone()).unwrap();
+        let found = moments(&corpus).unwrap();
+        let columns = spread(&corpus).unwrap();
+        let mean = |c: usize| rows.rows().iter().map(|r| f64::from(r[c])).sum::<f64>() / n;
+        for a in 0..3 {
+            assert!((found.mean[a] - mean(a)).abs() < 1e-9);
+            assert!((columns.mean[a] - mean(a)).abs() < 1e-9);
+            for b in 0..3 {
+                let expected = (rows.rows().iter())
+                    .map(|r| (f64::from(r[a]) - mean(a)) * (f64::from(r[b]) - mean(b)))
+                    .sum::<f64>()
+                    / n;
+                assert!((found.covariance.entries()[(a, b)] - expected).abs() < 1e-9);
+                if a == b {
+                    assert!((columns.deviation[a] - expected.sqrt()).abs() < 1e-9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn merged_shards_equal_one_pass() {
+        let rows = far_from_origin();
+        let about = vec![1000.0; 3];
+        let part = |start, end| {
+            let mut part = Outer::start(&about);
+            let rows: Rows<'_> = rows.rows().slice(start, end);
+            part.update(&Sample { rows, keys: None }).unwrap();
+            part
+        };
+        let mut merged = part(0, 700);
+        merged.merge(part(700, 3000));
+        let (merged, whole) = (merged.finish().unwrap(), part(0, 3000).finish().unwrap());
+        for a in 0..3 {
+            for b in 0..3 {
+                let difference =
+                    merged.covariance.entries()[(a, b)] - whole.covariance.entries()[(a, b)];
+                assert!(difference.abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Learners: each a struct of parameters that, once checked, turns a [`Problem`] into a map.
+//!
+//! [`registry`] lists them by name for the command and other front ends; [`Recipe`] is the fitted
+//! preprocessing that comes before any of them.
+
+mod baselines;
+mod discriminant;
+mod parameters;
+mod prepare;
+mod principal;
+mod reduce;
+pub mod registry;
+pub mod warca;
+
+pub use baselines::{Cosine, Euclid};
+pub use discriminant::Lda;
+pub use parameters::{Checked, Choice, Parameter, ParameterValue, Parameters};
+pub use prepare::{Prepared, PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};
+pub use principal::{Pca, Whitening};
+
+use crate::data::Corpus;
+use crate::metric::{Map, Space};
+use crate::supervision::Supervision;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is to be learned from: items, queries where they are another corpus, and supervision.
+pub struct Problem<'a> {
+    items: &'a dyn Corpus,
+    queries: Option<&'a dyn Corpus>,
+    supervision: &'a Supervision,
+}
+
+impl<'a> Problem<'a> {
+    /// Items that are their own queries.
+    pub fn new(items: &'a dyn Corpus, supervision: &'a Supervision) -> Result<Self> {
+        Self::build(items, None, supervision)
+    }
+
+    /// Items and queries in different corpora of the same dimension.
+    pub fn between(
+        queries: &'a dyn Corpus,
+        items: &'a dyn Corpus,
+        supervision: &'a Supervision,
+    ) -> Result<Self> {
+        Self::build(items, Some(queries), supervision)
+    }
+
+    fn build(
+        items: &'a dyn Corpus,
+        queries: Option<&'a dyn Corpus>,
+        supervision: &'a Supervision,
+    ) -> Result<Self> {
+        let relevance = supervision.relevance();
+        if relevance.items() != items.len() {
+            return Err(Error::shape(
+                "items the supervision speaks of",
+                items.len(),
+                relevance.items(),
+            ));
+        }
+        let asking = queries.unwrap_or(items);
+        if relevance.queries() != asking.len() {
+            return Err(Error::shape(
+                "queries the supervision speaks of",
+                asking.len(),
+                relevance.queries(),
+            ));
+        }
+        if asking.dim() != items.dim() {
+            return Err(Error::shape(
+                "dimension of the queries",
+                items.dim(),
+                asking.dim(),
+            ));
+        }
+        if relevance.within() != queries.is_none() {
+            return Err(Error::shape(
+                "corpora",
+                if relevance.within() {
+                    "one (the supervision is within it)"
+                } else {
+                    "two"
+                },
+                if queries.is_none() { "one" } else { "two" },
+            ));
+        }
+        if items.is_empty() || asking.is_empty() {
+            return Err(Error::shape("rows to learn from", "at least 1", 0));
+        }
+        Ok(Problem {
+            items,
+            queries,
+            supervision,
+        })
+    }
+
+    /// The items.
+    pub fn items(&self) -> &'a dyn Corpus {
+        self.items
+    }
+
+    /// The queries: another corpus, or the items themselves.
+    pub fn queries(&self) -> &'a dyn Corpus {
+        self.queries.unwrap_or(self.items)
+    }
+
+    /// The supervision.
+    pub fn supervision(&self) -> &'a Supervision {
+        self.supervision
+    }
+
+    /// Numbers in a vector.
+    pub fn dim(&self) -> usize {
+        self.items.dim()
+    }
+}
+
+/// What a learner tells while it works.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Steps done.
+    pub step: u64,
+    /// Steps planned.
+    pub steps: u64,
+    /// Mean loss of the latest minibatch, without the regulariser.
+    pub loss: f64,
+    /// Share of the pairs in it that some irrelevant item violates.
+    pub violators: f64,
+    /// Mean estimated rank of the relevant item.
+    pub rank: f64,
+    /// Steps a second so far.
+    pub speed: f64,
+    /// Value of the validation measure, where this step was validated.
+    pub validation: Option<f64>,
+}
+
+/// Receives progress.
+pub trait Observer {
+    /// Called after every step.
+    fn progress(&mut self, progress: &Progress);
+}
+
+/// Circumstances of one fit: seed, who watches, who validates, who may stop it.
+#[derive(Default)]
+pub struct Run<'a> {
+    /// Seed of all random draws.
+    pub seed: u64,
+    /// Who watches.
+    pub observer: Option<&'a mut dyn Observer>,
+    /// Judges a map on a validation part (larger is better); used for early stopping.
+    pub validate: Option<&'a mut dyn FnMut(&Map) -> Result<f64>>,
+    /// Stop after this many steps of the schedule, as an earlier run's best step showed.
+    pub last_step: Option<u64>,
+    /// Set by another thread to stop the fit with [`Error::Interrupted`].
+    pub stop: Option<&'a AtomicBool>,
+    /// What the learner found worth recording in the model.
+    pub facts: BTreeMap<String, f64>,
+}
+
+impl Run<'_> {
+    /// A run that nobody watches.
+    pub fn new(seed: u64) -> Self {
+        Run {
+            seed,
+            ..Run::default()
+        }
+    }
+
+    /// An error if somebody asked to stop.
+    pub fn check_stop(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A learner with checked parameters.
+pub trait Learner: Send + Sync {
+    /// Its name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// All its parameters as text.
+    fn parameters(&self) -> BTreeMap<String, String>;
+
+    /// The spaces in which its result may be compared; which serves best is a choice to validate.
+    fn spaces(&self) -> &'static [Space] {
+        &Space::ALL
+    }
+
+    /// Learn.
+    fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map>;
+}

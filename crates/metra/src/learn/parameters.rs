@@ -1,0 +1,265 @@
+//! Parameters of learners: plain structs with public fields, made by one macro that also lets them
+//! be listed, set and recorded by name, so that help texts cannot drift from the code.
+
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// Parameters that passed their check: only these can fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked<P>(pub(super) P);
+
+impl<P> Checked<P> {
+    /// The parameters.
+    pub fn parameters(&self) -> &P {
+        &self.0
+    }
+}
+
+/// One parameter, for help texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default as text.
+    pub default: String,
+    /// What kind of value it takes.
+    pub values: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// A struct whose fields can be listed and set by name.
+pub trait Parameters: Default + Clone {
+    /// All fields with defaults and meanings, in order.
+    fn describe() -> Vec<Parameter>;
+
+    /// Set one field from text.
+    fn set(&mut self, name: &str, value: &str) -> Result<()>;
+
+    /// All fields as text.
+    fn values(&self) -> BTreeMap<String, String>;
+}
+
+/// A type that a parameter can have.
+pub trait ParameterValue: Sized {
+    /// What values look like.
+    fn expected() -> String;
+    /// Read from text.
+    fn parse(text: &str) -> Option<Self>;
+    /// Write as text, such that it can be read back.
+    fn show(&self) -> String;
+}
+
+macro_rules! plain_values {
+    ($($type:ty => $expected:literal),* $(,)?) => {$(
+        impl ParameterValue for $type {
+            fn expected() -> String {
+                $expected.into()
+            }
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+plain_values! {
+    usize => "a whole number",
+    u64 => "a whole number",
+    bool => "true or false",
+}
+
+impl ParameterValue for f64 {
+    fn expected() -> String {
+        "a number".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|v: &f64| v.is_finite())
+    }
+
+    fn show(&self) -> String {
+        // Small and large numbers are easier to read with an exponent.
+        if *self != 0.0 && !(1e-3..1e6).contains(&self.abs()) {
+            format!("{self:e}")
+        } else {
+            self.to_string()
+        }
+    }
+}
+
+/// A parameter that is one of a few words.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// All choices with their words.
+    const ALL: &'static [(&'static str, Self)];
+}
+
+impl<C: Choice> ParameterValue for C {
+    fn expected() -> String {
+        let words: Vec<&str> = C::ALL.iter().map(|(word, _)| *word).collect();
+        match words.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => words.concat(),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        C::ALL
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, choice)| *choice)
+    }
+
+    fn show(&self) -> String {
+        let found = C::ALL.iter().find(|(_, choice)| choice == self);
+        found.map_or_else(String::new, |(word, _)| (*word).into())
+    }
+}
+
+/// Read a value or say what was expected.
+pub(super) fn read_value<V: ParameterValue>(name: &str, text: &str) -> Result<V> {
+    V::parse(text).ok_or_else(|| Error::parameter(name, V::expected(), format!("{text:?}")))
+}
+
+/// An error for a name that no parameter has.
+pub(super) fn unknown(name: &str, known: &[Parameter]) -> Error {
+    let names: Vec<&str> = known.iter().map(|p| p.name).collect();
+    let expected = if names.is_empty() {
+        "absent (this method has no parameters)".to_owned()
+    } else {
+        format!("one of {}", names.join(", "))
+    };
+    Error::parameter("the name of a parameter", expected, format!("{name:?}"))
+}
+
+/// A bound that a parameter must keep.
+pub(super) fn require(holds: bool, name: &str, expected: &str, found: impl Display) -> Result<()> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Error::parameter(name, expected, found))
+    }
+}
+
+/// A rank must be between 1 and the dimension.
+pub(super) fn require_rank(rank: usize, dim: usize) -> Result<()> {
+    if (1..=dim).contains(&rank) {
+        return Ok(());
+    }
+    Err(Error::parameter(
+        "rank",
+        format!("between 1 and {dim} (the input dimension)"),
+        rank,
+    ))
+}
+
+/// Declares a struct of parameters: fields with documentation, type and default.
+macro_rules! parameters {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(unreachable_pub, reason = "tests declare parameters of their own")]
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $field: $type, )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $( $field: $default, )* }
+            }
+        }
+
+        impl $crate::learn::Parameters for $name {
+            fn describe() -> Vec<$crate::learn::Parameter> {
+                #[allow(unused_variables, reason = "a learner may have no parameters")]
+                let defaults = Self::default();
+                vec![ $( $crate::learn::Parameter {
+                    name: stringify!($field),
+                    default: $crate::learn::ParameterValue::show(&defaults.$field),
+                    values: <$type as $crate::learn::ParameterValue>::expected(),
+                    meaning: concat!($($doc),+).trim().to_owned(),
+                }, )* ]
+            }
+
+            #[allow(unused_variables, reason = "a learner may have no parameters")]
+            fn set(&mut self, name: &str, value: &str) -> $crate::Result<()> {
+                match name {
+                    $( stringify!($field) => {
+                        self.$field = $crate::learn::parameters::read_value(name, value)?;
+                        Ok(())
+                    } )*
+                    _ => Err($crate::learn::parameters::unknown(name, &Self::describe())),
+                }
+            }
+
+            fn values(&self) -> std::collections::BTreeMap<String, String> {
+                std::collections::BTreeMap::from([ $( (
+                    stringify!($field).to_owned(),
+                    $crate::learn::ParameterValue::show(&self.$field),
+                ), )* ])
+            }
+        }
+    };
+}
+pub(super) use parameters;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub(super) enum Colour {
+        Red,
+        Blue,
+    }
+
+    impl Choice for Colour {
+        const ALL: &'static [(&'static str, Self)] =
+            &[("red", Colour::Red), ("blue", Colour::Blue)];
+    }
+
+    parameters! {
+        /// A sample.
+        pub struct Sample {
+            /// How many.
+            count: usize = 3,
+            /// How strong.
+            strength: f64 = 1e-4,
+            /// Which.
+            colour: Colour = Colour::Red,
+        }
+    }
+
+    #[test]
+    fn fields_are_listed_set_and_recorded() {
+        let listed = Sample::describe();
+        assert_eq!(listed[1].default, "1e-4");
+        assert_eq!(listed[2].values, "red or blue");
+        assert_eq!(listed[0].meaning, "How many.");
+        let mut sample = Sample::default();
+        sample.set("colour", "blue").unwrap();
+        assert_eq!(sample.colour, Colour::Blue);
+        assert_eq!(sample.values()["colour"], "blue");
+        assert_eq!(
+            sample.set("colour", "green").unwrap_err().to_string(),
+            "colour must be red or blue, but is \"green\""
+        );
+        assert!(
+            sample
+                .set("size", "1")
+                .unwrap_err()
+                .to_string()
+                .contains("count, strength")
+        );
+        assert!(sample.set("strength", "NaN").is_err());
+    }
+}

@@ -1,0 +1,351 @@
+//! Fitted preprocessing: a recipe such as `sqrt+centre+pca:100`, fitted on the training part and
+//! recorded in the model.
+
+use super::reduce::principal_axes;
+use crate::data::{Corpus, ElementMap, Groups, MemoryCorpus, RowId, SCAN_ROWS};
+use crate::execute::{keyed_sums, spread};
+use crate::linalg::{RowBuf, Rows};
+use crate::metric::{LowRank, Step};
+use crate::{Error, Result};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// One word of a recipe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ingredient {
+    Element(ElementMap),
+    Centre,
+    CentreGroups,
+    Scale,
+    Pca { rank: usize },
+    Whiten { rank: usize },
+}
+
+/// Preprocessing to be fitted: steps joined by `+`, in order. `none` is the empty recipe.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recipe(Vec<Ingredient>);
+
+/// Words that recipes may use, with their meanings.
+pub const WORDS: &[(&str, &str)] = &[
+    ("none", "the vectors as they are"),
+    ("l2", "divide each vector by its length"),
+    ("sqrt", "square root of each value (histograms)"),
+    ("log:A", "log(1 + A·x) of each value"),
+    ("centre", "subtract the training mean"),
+    (
+        "centre-groups",
+        "subtract the training mean of the row's group (camera)",
+    ),
+    ("scale", "divide each column by its deviation in training"),
+    ("pca:R", "project onto the R directions of largest variance"),
+    (
+        "whiten:R",
+        "the same, each direction divided by its deviation",
+    ),
+];
+
+impl FromStr for Recipe {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut ingredients = Vec::new();
+        for word in text.split('+').map(str::trim) {
+            let (name, value) = match word.split_once(':') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            let wrong = || {
+                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+                Error::parameter(
+                    "a step of preparation",
+                    format!("one of {}", words.join(", ")),
+                    format!("{word:?}"),
+                )
+            };
+            let number = || {
+                value
+                    .and_then(|v| v.parse::<usize>().ok())
+                    .filter(|v| *v > 0)
+            };
+            ingredients.push(match (name, value) {
+                ("none", None) => continue,
+                ("l2", None) => Ingredient::Element(ElementMap::Normalise),
+                ("sqrt", None) => Ingredient::Element(ElementMap::SquareRoot),
+                ("log", _) => {
+                    let factor = value.map_or(Some(1.0), |v| v.parse::<f32>().ok());
+                    let factor = factor
+                        .filter(|f| f.is_finite() && *f > 0.0)
+                        .ok_or_else(wrong)?;
+                    Ingredient::Element(ElementMap::Log { factor })
+                }
+                ("centre", None) => Ingredient::Centre,
+                ("centre-groups", None) => Ingredient::CentreGroups,
+                ("scale", None) => Ingredient::Scale,
+                ("pca", _) => Ingredient::Pca {
+                    rank: number().ok_or_else(wrong)?,
+                },
+                ("whiten", _) => Ingredient::Whiten {
+                    rank: number().ok_or_else(wrong)?,
+                },
+                _ => return Err(wrong()),
+            });
+        }
+        Ok(Recipe(ingredients))
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, ingredient) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("+")?;
+            }
+            match ingredient {
+                Ingredient::Element(ElementMap::Normalise) => f.write_str("l2")?,
+                Ingredient::Element(ElementMap::SquareRoot) => f.write_str("sqrt")?,
+                Ingredient::Element(ElementMap::Log { factor }) => write!(f, "log:{factor}")?,
+                Ingredient::Centre => f.write_str("centre")?,
+                Ingredient::CentreGroups => f.write_str("centre-groups")?,
+                Ingredient::Scale => f.write_str("scale")?,
+                Ingredient::Pca { rank } => write!(f, "pca:{rank}")?,
+                Ingredient::Whiten { rank } => write!(f, "whiten:{rank}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Recipe {
+    /// Whether it needs to know each row's group.
+    pub fn needs_groups(&self) -> bool {
+        self.0.contains(&Ingredient::CentreGroups)
+    }
+
+    /// Fit on the training rows.
+    pub fn fit(&self, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Vec<Step>> {
+        let mut steps: Vec<Step> = Vec::new();
+        for ingredient in &self.0 {
+            let step = {
+                let so_far = PreparedCorpus::new(corpus, groups, &steps);
+                fit_one(*ingredient, &so_far, groups)?
+            };
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+}
+
+fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Step> {
+    Ok(match ingredient {
+        Ingredient::Element(map) => Step::Element(map),
+        Ingredient::Centre => Step::Centre {
+            mean: spread(corpus)?.mean.iter().map(|m| *m as f32).collect(),
+        },
+        Ingredient::CentreGroups => {
+            let groups = groups.ok_or_else(|| {
+                Error::parameter(
+                    "prepare",
+                    "without centre-groups where no group column is given",
+                    "centre-groups",
+                )
+            })?;
+            let sums = keyed_sums(corpus, groups.of(), groups.names().len())?;
+            let mut means = RowBuf::zeros(groups.names().len(), corpus.dim());
+            for group in 0..groups.names().len() {
+                for (target, mean) in means.row_mut(group).iter_mut().zip(sums.mean(group)) {
+                    *target = mean as f32;
+                }
+            }
+            Step::CentreGroups {
+                names: groups.names().to_vec(),
+                means,
+            }
+        }
+        Ingredient::Scale => Step::Scale {
+            // A constant column stays as it is: dividing by 0 would make it NaN.
+            factors: (spread(corpus)?.deviation.iter())
+                .map(|d| if *d > 0.0 { (1.0 / d) as f32 } else { 1.0 })
+                .map(|f| if f.is_finite() { f } else { 1.0 })
+                .collect(),
+        },
+        Ingredient::Pca { rank } => {
+            let axes = principal_axes(corpus)?;
+            let rank = super::principal::usable(rank, axes.rank())?;
+            Step::Project(LowRank::centred(axes.basis.leading_rows(rank), &axes.mean)?)
+        }
+        Ingredient::Whiten { rank } => {
+            let axes = principal_axes(corpus)?;
+            let rank = super::principal::usable(rank, axes.rank())?;
+            Step::Project(axes.whitening(rank, 0.01)?)
+        }
+    })
+}
+
+/// A corpus seen through fitted steps, prepared when it is read.
+pub struct PreparedCorpus<'a> {
+    inner: &'a dyn Corpus,
+    groups: Option<&'a Groups>,
+    steps: &'a [Step],
+    dim: usize,
+}
+
+impl<'a> PreparedCorpus<'a> {
+    /// `inner` through `steps`; `groups` are those of its rows, numbered as in the steps.
+    pub fn new(inner: &'a dyn Corpus, groups: Option<&'a Groups>, steps: &'a [Step]) -> Self {
+        let dim = steps.iter().fold(inner.dim(), |dim, step| match step {
+            Step::Project(map) => map.output_dim(),
+            _ => dim,
+        });
+        PreparedCorpus {
+            inner,
+            groups,
+            steps,
+            dim,
+        }
+    }
+
+    fn apply(&self, first: RowId, groups: Option<&[u32]>, rows: &mut RowBuf) -> Result<()> {
+        for step in self.steps {
+            step.apply(first, groups, rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl Corpus for PreparedCorpus<'_> {
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        self.inner.gather(rows, out)?;
+        let groups: Option<Vec<u32>> = self
+            .groups
+            .map(|g| rows.iter().map(|r| g.of()[*r as usize]).collect());
+        self.apply(0, groups.as_deref(), out)
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if self.steps.is_empty() {
+            return self.inner.scan(range, visit);
+        }
+        let mut buffer = RowBuf::zeros(SCAN_ROWS, self.inner.dim());
+        self.inner.scan(range, &mut |first, rows| {
+            buffer.clear(rows.dim());
+            buffer.extend(rows);
+            let at = first as usize;
+            let groups = self.groups.map(|g| &g.of()[at..at + rows.len()]);
+            self.apply(first, groups, &mut buffer)?;
+            visit(first, buffer.rows())
+        })
+    }
+
+    fn view(&self) -> Option<Rows<'_>> {
+        if self.steps.is_empty() {
+            self.inner.view()
+        } else {
+            None
+        }
+    }
+}
+
+/// A prepared corpus: in memory where it is small, otherwise prepared again at each reading.
+pub enum Prepared<'a> {
+    /// A copy in memory.
+    Memory(MemoryCorpus),
+    /// Prepared when read.
+    Lazy(PreparedCorpus<'a>),
+}
+
+impl<'a> Prepared<'a> {
+    /// Keep a copy if it takes at most `memory` bytes; without steps no copy is ever made.
+    pub fn new(corpus: PreparedCorpus<'a>, memory: u64) -> Result<Self> {
+        let bytes = corpus.len().saturating_mul(corpus.dim() as u64 * 4);
+        if bytes > memory || corpus.steps.is_empty() {
+            return Ok(Prepared::Lazy(corpus));
+        }
+        let mut rows = RowBuf::empty(corpus.dim());
+        corpus.scan(0..corpus.len(), &mut |_, block| {
+            rows.extend(block);
+            Ok(())
+        })?;
+        Ok(Prepared::Memory(MemoryCorpus::new(rows)?))
+    }
+
+    /// The corpus.
+    pub fn corpus(&self) -> &dyn Corpus {
+        match self {
+            Prepared::Memory(corpus) => corpus,
+            Prepared::Lazy(corpus) => corpus,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corpus(values: &[f32], dim: usize) -> MemoryCorpus {
+        MemoryCorpus::new(RowBuf::from_values(values.to_vec(), dim).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn recipes_are_read_and_written() {
+        for text in [
+            "none",
+            "sqrt+centre",
+            "log:1000+centre-groups+pca:20",
+            "l2+scale+whiten:3",
+        ] {
+            assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
+        }
+        for text in ["", "sqr", "pca", "pca:0", "log:-1", "scale:2"] {
+            assert!(text.parse::<Recipe>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn steps_are_fitted_in_order() {
+        // sqrt gives (1, 2), (3, 2); centred (-1, 0), (1, 0); deviations 1 and 0 (constant).
+        let rows = corpus(&[1.0, 4.0, 9.0, 4.0], 2);
+        let steps = "sqrt+centre+scale"
+            .parse::<Recipe>()
+            .unwrap()
+            .fit(&rows, None)
+            .unwrap();
+        let prepared = PreparedCorpus::new(&rows, None, &steps);
+        let mut out = RowBuf::empty(2);
+        prepared.gather(&[1, 0], &mut out).unwrap();
+        assert_eq!(out.values(), &[1.0, 0.0, -1.0, 0.0]);
+    }
+
+    #[test]
+    fn groups_are_centred_apart() {
+        let rows = corpus(&[1.0, 3.0, 10.0, 30.0], 1);
+        let groups = Groups::new(&["a", "a", "b", "b"]);
+        let recipe: Recipe = "centre-groups".parse().unwrap();
+        let steps = recipe.fit(&rows, Some(&groups)).unwrap();
+        let prepared = PreparedCorpus::new(&rows, Some(&groups), &steps);
+        let mut seen = Vec::new();
+        prepared
+            .scan(0..4, &mut |_, rows| {
+                seen.extend_from_slice(rows.values());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(seen, vec![-1.0, 1.0, -10.0, 10.0]);
+        assert!(recipe.fit(&rows, None).is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! All learners by name: what `metra methods` lists and every front end builds from.
+
+use super::{
+    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening, warca::Warca,
+};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// One learner of the registry.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence on what it does.
+    pub summary: &'static str,
+    /// What it learns from.
+    pub needs: &'static str,
+    /// Its parameters.
+    pub parameters: fn() -> Vec<Parameter>,
+    build: fn(&BTreeMap<String, String>) -> Result<Box<dyn Learner>>,
+}
+
+/// All learners, simplest first.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "euclid",
+        summary: "Euclidean distance between the vectors as they are.",
+        needs: "nothing",
+        parameters: Euclid::describe,
+        build: |values| boxed(read::<Euclid>(values)?.check()),
+    },
+    Entry {
+        name: "cosine",
+        summary: "Cosine between the vectors as they are.",
+        needs: "nothing",
+        parameters: Cosine::describe,
+        build: |values| boxed(read::<Cosine>(values)?.check()),
+    },
+    Entry {
+        name: "pca",
+        summary: "Projection onto the directions of largest variance.",
+        needs: "nothing",
+        parameters: Pca::describe,
+        build: |values| boxed(read::<Pca>(values)?.check()),
+    },
+    Entry {
+        name: "whitening",
+        summary: "PCA with every direction divided by its deviation.",
+        needs: "nothing",
+        parameters: Whitening::describe,
+        build: |values| boxed(read::<Whitening>(values)?.check()),
+    },
+    Entry {
+        name: "lda",
+        summary: "Directions in which classes differ most relative to their inner spread.",
+        needs: "labels",
+        parameters: Lda::describe,
+        build: |values| boxed(read::<Lda>(values)?.check()),
+    },
+    Entry {
+        name: "warca",
+        summary: "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.",
+        needs: "labels or relevance judgements",
+        parameters: Warca::describe,
+        build: |values| boxed(read::<Warca>(values)?.check()),
+    },
+];
+
+/// The entry with this name.
+pub fn find(name: &str) -> Result<&'static Entry> {
+    ENTRIES.iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ENTRIES.iter().map(|e| e.name).collect();
+        Error::parameter(
+            "method",
+            format!("one of {}", names.join(", ")),
+            format!("{name:?}"),
+        )
+    })
+}
+
+impl Entry {
+    /// The learner with these parameters; those not named keep their defaults.
+    pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn Learner>> {
+        (self.build)(values)
+    }
+
+    /// Whether it has a parameter of this name.
+    pub fn has(&self, parameter: &str) -> bool {
+        (self.parameters)().iter().any(|p| p.name == parameter)
+    }
+}
+
+fn read<P: Parameters>(values: &BTreeMap<String, String>) -> Result<P> {
+    let mut parameters = P::default();
+    for (name, value) in values {
+        parameters.set(name, value)?;
+    }
+    Ok(parameters)
+}
+
+fn boxed<P>(checked: Result<Checked<P>>) -> Result<Box<dyn Learner>>
+where
+    Checked<P>: Learner + 'static,
+{
+    Ok(Box::new(checked?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_builds_with_its_defaults_and_keeps_its_name() {
+        for entry in ENTRIES {
+            let learner = entry.build(&BTreeMap::new()).unwrap();
+            assert_eq!(learner.name(), entry.name);
+            let listed: Vec<_> = (entry.parameters)().iter().map(|p| p.name).collect();
+            assert!(
+                learner
+                    .parameters()
+                    .keys()
+                    .all(|k| listed.contains(&k.as_str()))
+            );
+            // What a learner records can be set again.
+            assert!(entry.build(&learner.parameters()).is_ok());
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_errors_that_list_the_known() {
+        let error = find("lmnn").err().unwrap().to_string();
+        assert!(error.contains("warca"), "{error}");
+        let values = BTreeMap::from([("lamda".to_owned(), "1".to_owned())]);
+        let error = find("warca")
+            .unwrap()
+            .build(&values)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("lambda"), "{error}");
+    }
+}

@@ -1,0 +1,17 @@
+//! Numbers: rows of f32, blocked products over faer, decompositions in f64.
+//!
+//! Blocks have a fixed size that does not depend on the number of threads, and sums are never
+//! split between threads in a way that depends on their number: results are the same bytes
+//! on one thread and on many.
+
+mod decompose;
+mod products;
+mod rows;
+mod simd;
+
+pub use decompose::{Eigen, Symmetric, discriminant_directions};
+pub use products::{
+    BLOCK_ROWS, accumulate_outer, cross, map_rows, mix, squared_norms, transposed_product,
+};
+pub use rows::{RowBuf, Rows};
+pub use simd::vectorized;

@@ -1,0 +1,214 @@
+//! Matrix products over blocks: rayon across blocks, faer on one thread inside a block.
+//!
+//! Measured here, faer's own parallelism loses to parallel blocks at the sizes of metric learning,
+//! and it would let the order of sums depend on the number of threads.
+
+use super::rows::{RowBuf, Rows};
+use super::simd::vectorized;
+use crate::{Error, Result};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+/// Rows in a block of work. Fixed, so that results do not depend on the number of threads.
+pub const BLOCK_ROWS: usize = 256;
+
+/// Columns of a product's output that one task computes when the sum runs over rows.
+const TILE_COLUMNS: usize = 128;
+
+/// `out = rows · mapᵀ`: every row mapped by the (m × d) matrix `map`.
+pub fn map_rows(rows: Rows<'_>, map: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    if rows.dim() != map.dim() {
+        return Err(Error::shape("dimension of the rows", map.dim(), rows.dim()));
+    }
+    let width = map.len();
+    out.reset(rows.len(), width);
+    out.values_mut()
+        .par_chunks_mut(BLOCK_ROWS * width)
+        .zip(rows.values().par_chunks(BLOCK_ROWS * rows.dim()))
+        .for_each(|(out, block)| {
+            let len = block.len() / rows.dim();
+            matmul(
+                MatMut::from_row_major_slice_mut(out, len, width),
+                Accum::Replace,
+                MatRef::from_row_major_slice(block, len, rows.dim()),
+                map.mat().transpose(),
+                1.0,
+                Par::Seq,
+            );
+        });
+    Ok(())
+}
+
+/// `out = factor · left · rightᵀ` on the calling thread, row-major (left.len × right.len).
+pub fn cross(left: Rows<'_>, right: Rows<'_>, factor: f32, out: &mut [f32]) {
+    matmul(
+        MatMut::from_row_major_slice_mut(out, left.len(), right.len()),
+        Accum::Replace,
+        left.mat(),
+        right.mat().transpose(),
+        factor,
+        Par::Seq,
+    );
+}
+
+/// `out = factor · weights · rows` on the calling thread, where `weights` is (n × rows.len).
+/// With `transposed`, `weights` is (rows.len × n) and its transpose is used.
+pub fn mix(weights: MatRef<'_, f32>, rows: Rows<'_>, factor: f32, accum: Accum, out: &mut [f32]) {
+    matmul(
+        MatMut::from_row_major_slice_mut(out, weights.nrows(), rows.dim()),
+        accum,
+        weights,
+        rows.mat(),
+        factor,
+        Par::Seq,
+    );
+}
+
+/// `out = leftᵀ · right` (left.dim × right.dim), a sum over rows. Tasks own tiles of the output,
+/// never parts of the sum, so that the sum's order is the same on any number of threads.
+pub fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    if left.len() != right.len() {
+        return Err(Error::shape(
+            "rows of the right factor",
+            left.len(),
+            right.len(),
+        ));
+    }
+    let (height, width) = (left.dim(), right.dim());
+    out.reset(height, width);
+    let tiles: Vec<MatMut<'_, f32>> = {
+        let mut rest = out.mat_mut();
+        let mut tiles = Vec::new();
+        while rest.ncols() > TILE_COLUMNS {
+            let (tile, tail) = rest.split_at_col_mut(TILE_COLUMNS);
+            tiles.push(tile);
+            rest = tail;
+        }
+        tiles.push(rest);
+        tiles
+    };
+    tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
+        let columns = tile.ncols();
+        matmul(
+            tile,
+            Accum::Replace,
+            left.mat().transpose(),
+            right.mat().subcols(index * TILE_COLUMNS, columns),
+            1.0,
+            Par::Seq,
+        );
+    });
+    Ok(())
+}
+
+/// Add `rowsᵀ · rows` to `sum`, in f64. Tasks own tiles of the output.
+pub fn accumulate_outer(rows: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
+    let mut tiles = Vec::new();
+    let mut rest = sum;
+    while rest.ncols() > TILE_COLUMNS {
+        let (tile, tail) = rest.split_at_col_mut(TILE_COLUMNS);
+        tiles.push(tile);
+        rest = tail;
+    }
+    tiles.push(rest);
+    tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
+        let columns = tile.ncols();
+        matmul(
+            tile,
+            Accum::Add,
+            rows.transpose(),
+            rows.subcols(index * TILE_COLUMNS, columns),
+            1.0,
+            Par::Seq,
+        );
+    });
+}
+
+/// Squared Euclidean norm of every row.
+pub fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
+    out.clear();
+    out.extend(rows.iter().map(|row| vectorized(|| squared_norm(row))));
+}
+
+#[inline(always)]
+fn squared_norm(row: &[f32]) -> f32 {
+    // Sixteen running sums let the compiler use vector registers; the order of additions is fixed.
+    let mut sums = [0.0_f32; 16];
+    let chunks = row.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (sum, value) in sums.iter_mut().zip(chunk) {
+            *sum += value * value;
+        }
+    }
+    sums.iter().sum::<f32>() + rest.iter().map(|v| v * v).sum::<f32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    fn random(len: usize, dim: usize, seed: u64) -> RowBuf {
+        let mut stream = Stream::new(seed, "test", 0);
+        let values = (0..len * dim).map(|_| stream.normal() as f32).collect();
+        RowBuf::from_values(values, dim).unwrap()
+    }
+
+    #[test]
+    fn products_equal_the_definition() {
+        let rows = random(700, 150, 1);
+        let map = random(13, 150, 2);
+        let mut out = RowBuf::empty(1);
+        map_rows(rows.rows(), map.rows(), &mut out).unwrap();
+        for (i, j) in [(0, 0), (699, 12), (300, 7)] {
+            let expected: f64 = rows
+                .row(i)
+                .iter()
+                .zip(map.row(j))
+                .map(|(a, b)| f64::from(*a) * f64::from(*b))
+                .sum();
+            assert!((f64::from(out.row(i)[j]) - expected).abs() < 1e-4);
+        }
+        let mut sum = RowBuf::empty(1);
+        transposed_product(out.rows(), rows.rows(), &mut sum).unwrap();
+        assert_eq!((sum.len(), sum.dim()), (13, 150));
+        let expected: f64 = (0..700)
+            .map(|r| f64::from(out.row(r)[3]) * f64::from(rows.row(r)[140]))
+            .sum();
+        assert!((f64::from(sum.row(3)[140]) - expected).abs() < 1e-2);
+    }
+
+    #[test]
+    fn results_do_not_depend_on_threads() {
+        let rows = random(1000, 300, 3);
+        let map = random(40, 300, 4);
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                let (mut z, mut g) = (RowBuf::empty(1), RowBuf::empty(1));
+                map_rows(rows.rows(), map.rows(), &mut z).unwrap();
+                transposed_product(z.rows(), rows.rows(), &mut g).unwrap();
+                (z, g)
+            })
+        };
+        assert_eq!(run(1), run(2));
+    }
+
+    #[test]
+    fn wrong_dimension_is_an_error() {
+        let error = map_rows(
+            random(2, 3, 1).rows(),
+            random(2, 4, 1).rows(),
+            &mut RowBuf::empty(1),
+        );
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "dimension of the rows: expected 4, but found 3"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! One door to the widest vector instructions of the machine the program runs on.
+
+/// Run `work` compiled for the machine's widest vector instructions, so that plain loops inside it
+/// are vectorised with them. `work` and all it calls must be `#[inline(always)]` or small.
+#[inline(always)]
+pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    struct Work<F>(F);
+    impl<R, F: FnOnce() -> R> pulp::NullaryFnOnce for Work<F> {
+        type Output = R;
+        #[inline(always)]
+        fn call(self) -> R {
+            (self.0)()
+        }
+    }
+    pulp::Arch::new().dispatch(Work(work))
+}

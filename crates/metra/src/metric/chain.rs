@@ -1,0 +1,409 @@
+//! The whole way of a vector: fitted preprocessing, then a map, then a space to compare in.
+
+use super::{Embedding, LowRank, Metric, Space};
+use crate::data::{Batch, ElementMap};
+use crate::linalg::{RowBuf, cross, squared_norms};
+use crate::{Error, Result};
+
+/// One step of preprocessing, with what was fitted for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A stateless map.
+    Element(ElementMap),
+    /// Subtract a mean.
+    Centre {
+        /// Mean of each column.
+        mean: Vec<f32>,
+    },
+    /// Subtract the mean of the row's group (camera, session).
+    CentreGroups {
+        /// Names of the groups.
+        names: Vec<String>,
+        /// Mean of each group.
+        means: RowBuf,
+    },
+    /// Multiply each column.
+    Scale {
+        /// The factors.
+        factors: Vec<f32>,
+    },
+    /// A linear map: PCA or whitening.
+    Project(LowRank),
+}
+
+/// What comes after preprocessing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Map {
+    /// Nothing: the vectors as they are.
+    Identity,
+    /// A low-rank map, the same for queries and items.
+    LowRank(LowRank),
+}
+
+/// Preprocessing, map and space: a metric on the vectors as the user has them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    input_dim: usize,
+    steps: Vec<Step>,
+    map: Map,
+    space: Space,
+}
+
+impl Step {
+    /// Numbers in a row after this step, or an error if it cannot take rows of `input` numbers.
+    fn output_dim(&self, input: usize) -> Result<usize> {
+        let (needs, gives) = match self {
+            Step::Element(_) => (input, input),
+            Step::Centre { mean } => (mean.len(), input),
+            Step::CentreGroups { names, means } => {
+                if names.len() != means.len() {
+                    return Err(Error::shape("group means", names.len(), means.len()));
+                }
+                (means.dim(), input)
+            }
+            Step::Scale { factors } => (factors.len(), input),
+            Step::Project(map) => (map.input_dim(), map.output_dim()),
+        };
+        if needs != input {
+            return Err(Error::shape(
+                format!("dimension of the vectors before step \"{}\"", self.name()),
+                needs,
+                input,
+            ));
+        }
+        Ok(gives)
+    }
+
+    /// Its name, as a recipe writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Step::Element(ElementMap::Normalise) => "l2",
+            Step::Element(ElementMap::SquareRoot) => "sqrt",
+            Step::Element(ElementMap::Log { .. }) => "log",
+            Step::Centre { .. } => "centre",
+            Step::CentreGroups { .. } => "centre-groups",
+            Step::Scale { .. } => "scale",
+            Step::Project(_) => "project",
+        }
+    }
+
+    /// Apply to `rows` in place.
+    pub fn apply(&self, first: u64, groups: Option<&[u32]>, rows: &mut RowBuf) -> Result<()> {
+        match self {
+            Step::Element(map) => map.apply(first, rows)?,
+            Step::Centre { mean } => {
+                for row in rows.values_mut().chunks_exact_mut(mean.len()) {
+                    subtract(row, mean);
+                }
+            }
+            Step::CentreGroups { names, means } => {
+                let groups = groups.ok_or_else(|| {
+                    Error::Data(format!(
+                        "the vectors' groups are needed: the model was trained with means for the \
+                         groups {names:?}"
+                    ))
+                })?;
+                let dim = rows.dim();
+                for (index, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
+                    let group = groups.get(index).map_or(usize::MAX, |g| *g as usize);
+                    if group >= means.len() {
+                        return Err(Error::Row {
+                            row: first + index as u64,
+                            problem: format!("expected a group among {names:?}, but found none"),
+                        });
+                    }
+                    subtract(row, means.row(group));
+                }
+            }
+            Step::Scale { factors } => {
+                for row in rows.values_mut().chunks_exact_mut(factors.len()) {
+                    for (value, factor) in row.iter_mut().zip(factors) {
+                        *value *= factor;
+                    }
+                }
+            }
+            Step::Project(map) => {
+                let mut out = RowBuf::empty(map.output_dim());
+                map.apply(rows.rows(), &mut out)?;
+                *rows = out;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn subtract(row: &mut [f32], mean: &[f32]) {
+    for (value, mean) in row.iter_mut().zip(mean) {
+        *value -= mean;
+    }
+}
+
+impl Chain {
+    /// Put the parts together; their dimensions must fit.
+    pub fn new(input_dim: usize, steps: Vec<Step>, map: Map, space: Space) -> Result<Self> {
+        let chain = Chain {
+            input_dim,
+            steps,
+            map,
+            space,
+        };
+        let prepared = chain.prepared_dim()?;
+        if let Map::LowRank(map) = &chain.map
+            && map.input_dim() != prepared
+        {
+            return Err(Error::shape(
+                "dimension of the vectors before the map",
+                map.input_dim(),
+                prepared,
+            ));
+        }
+        Ok(chain)
+    }
+
+    /// The vectors as they are, compared in `space`.
+    pub fn identity(dim: usize, space: Space) -> Self {
+        Chain {
+            input_dim: dim,
+            steps: Vec::new(),
+            map: Map::Identity,
+            space,
+        }
+    }
+
+    fn prepared_dim(&self) -> Result<usize> {
+        self.steps
+            .iter()
+            .try_fold(self.input_dim, |dim, step| step.output_dim(dim))
+    }
+
+    /// The steps of preprocessing.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The map.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// The same maps compared in another space.
+    pub fn with_space(mut self, space: Space) -> Self {
+        self.space = space;
+        self
+    }
+
+    /// Names of the groups whose means the preprocessing subtracts, if it does.
+    pub fn group_names(&self) -> Option<&[String]> {
+        self.steps.iter().find_map(|step| match step {
+            Step::CentreGroups { names, .. } => Some(names.as_slice()),
+            _ => None,
+        })
+    }
+
+    fn embed(&self, first: u64, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        if batch.rows.dim() != self.input_dim {
+            return Err(Error::shape(
+                "dimension of the vectors",
+                format!("{} (what the metric was made for)", self.input_dim),
+                batch.rows.dim(),
+            ));
+        }
+        if self.steps.is_empty()
+            && let Map::LowRank(map) = &self.map
+        {
+            return map.apply(batch.rows, out);
+        }
+        out.clear(self.input_dim);
+        out.extend(batch.rows);
+        for step in &self.steps {
+            step.apply(first, batch.groups, out)?;
+        }
+        if let Map::LowRank(map) = &self.map {
+            let mut mapped = RowBuf::empty(map.output_dim());
+            map.apply(out.rows(), &mut mapped)?;
+            *out = mapped;
+        }
+        Ok(())
+    }
+}
+
+impl Embedding for Chain {
+    fn space(&self) -> Space {
+        self.space
+    }
+
+    fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
+    fn output_dim(&self) -> usize {
+        match &self.map {
+            Map::LowRank(map) => map.output_dim(),
+            Map::Identity => self.prepared_dim().unwrap_or(self.input_dim),
+        }
+    }
+
+    fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.embed(first, queries, out)
+    }
+
+    fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.embed(first, items, out)
+    }
+}
+
+impl Metric for Chain {
+    fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
+    fn dissimilarity(
+        &self,
+        queries: &Batch<'_>,
+        items: &Batch<'_>,
+        out: &mut Vec<f32>,
+    ) -> Result<()> {
+        let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
+        self.embed_queries(0, queries, &mut left)?;
+        self.embed_items(0, items, &mut right)?;
+        out.clear();
+        out.resize(left.len() * right.len(), 0.0);
+        if right.is_empty() {
+            return Ok(());
+        }
+        match self.space {
+            Space::SquaredL2 => {
+                // Differences first: the expanded form loses all digits between near points far
+                // from the origin, and this is the form that others are measured against.
+                for (query, out) in left.rows().iter().zip(out.chunks_exact_mut(right.len())) {
+                    for (item, out) in right.rows().iter().zip(out) {
+                        *out = query.iter().zip(item).map(|(a, b)| (a - b) * (a - b)).sum();
+                    }
+                }
+            }
+            Space::InnerProduct => cross(left.rows(), right.rows(), -1.0, out),
+            Space::Cosine => {
+                cross(left.rows(), right.rows(), -1.0, out);
+                let (left_norms, right_norms) = (norms(&left)?, norms(&right)?);
+                for (row, left_norm) in out.chunks_exact_mut(right.len()).zip(&left_norms) {
+                    for (value, right_norm) in row.iter_mut().zip(&right_norms) {
+                        *value /= left_norm * right_norm;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn embedding(&self) -> Option<&dyn Embedding> {
+        Some(self)
+    }
+}
+
+fn norms(rows: &RowBuf) -> Result<Vec<f32>> {
+    let mut norms = Vec::new();
+    squared_norms(rows.rows(), &mut norms);
+    for (row, norm) in norms.iter_mut().enumerate() {
+        *norm = norm.sqrt();
+        if *norm == 0.0 {
+            return Err(Error::Row {
+                row: row as u64,
+                problem: "has length 0 after the map: a cosine does not exist".into(),
+            });
+        }
+    }
+    Ok(norms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::Rows;
+
+    #[test]
+    fn steps_and_map_by_hand() {
+        // (4, 9) → sqrt → (2, 3) → centre (1, 1) → (1, 2) → scale (2, 1) → (2, 2)
+        // → W = [1 1] − 1 → 3.
+        let map = LowRank::new(
+            RowBuf::from_values(vec![1.0, 1.0], 2).unwrap(),
+            Some(vec![1.0]),
+        );
+        let steps = vec![
+            Step::Element(ElementMap::SquareRoot),
+            Step::Centre {
+                mean: vec![1.0, 1.0],
+            },
+            Step::Scale {
+                factors: vec![2.0, 1.0],
+            },
+        ];
+        let chain = Chain::new(2, steps, Map::LowRank(map.unwrap()), Space::SquaredL2).unwrap();
+        let mut out = RowBuf::empty(1);
+        let values = [4.0, 9.0];
+        chain
+            .embed_items(0, &Batch::new(Rows::new(&values, 2).unwrap()), &mut out)
+            .unwrap();
+        assert_eq!(out.values(), &[3.0]);
+        assert_eq!(chain.output_dim(), 1);
+    }
+
+    #[test]
+    fn group_means_need_groups() {
+        let step = Step::CentreGroups {
+            names: vec!["a".into(), "b".into()],
+            means: RowBuf::from_values(vec![1.0, 10.0], 1).unwrap(),
+        };
+        let chain = Chain::new(1, vec![step], Map::Identity, Space::SquaredL2).unwrap();
+        let values = [20.0, 20.0];
+        let rows = Rows::new(&values, 1).unwrap();
+        let mut out = RowBuf::empty(1);
+        chain
+            .embed_items(0, &Batch::with_groups(rows, &[0, 1]).unwrap(), &mut out)
+            .unwrap();
+        assert_eq!(out.values(), &[19.0, 10.0]);
+        assert!(chain.embed_items(0, &Batch::new(rows), &mut out).is_err());
+        assert!(
+            chain
+                .embed_items(0, &Batch::with_groups(rows, &[0, 2]).unwrap(), &mut out)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn dissimilarity_by_hand() {
+        let chain = |space| Chain::identity(2, space);
+        let (q, x) = ([3.0, 4.0], [3.0, 0.0, 0.0, 8.0]);
+        let queries = Batch::new(Rows::new(&q, 2).unwrap());
+        let items = Batch::new(Rows::new(&x, 2).unwrap());
+        let mut out = Vec::new();
+        chain(Space::SquaredL2)
+            .dissimilarity(&queries, &items, &mut out)
+            .unwrap();
+        assert_eq!(out, vec![16.0, 25.0]);
+        chain(Space::InnerProduct)
+            .dissimilarity(&queries, &items, &mut out)
+            .unwrap();
+        assert_eq!(out, vec![-9.0, -32.0]);
+        chain(Space::Cosine)
+            .dissimilarity(&queries, &items, &mut out)
+            .unwrap();
+        assert!((out[0] + 0.6).abs() < 1e-6 && (out[1] + 0.8).abs() < 1e-6);
+        let zero = [0.0, 0.0];
+        let zeros = Batch::new(Rows::new(&zero, 2).unwrap());
+        assert!(
+            chain(Space::Cosine)
+                .dissimilarity(&zeros, &items, &mut out)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn parts_must_fit() {
+        let steps = vec![Step::Centre { mean: vec![0.0; 3] }];
+        let error = Chain::new(2, steps, Map::Identity, Space::SquaredL2).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "dimension of the vectors before step \"centre\": expected 3, but found 2"
+        );
+    }
+}

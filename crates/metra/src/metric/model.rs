@@ -1,0 +1,102 @@
+//! A model: a metric with what one must know to use and to trust it.
+
+use super::{Chain, Embedding};
+use crate::data::Narrowing;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A learned metric as it is saved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// How f64 input becomes f32 before anything else, where that needs care. Rows given to the
+    /// chain are narrowed already.
+    pub narrowing: Option<Narrowing>,
+    /// The metric.
+    pub chain: Chain,
+    /// How it came about.
+    pub origin: Origin,
+}
+
+/// How a model came about. No dates, paths or thread counts: the same data, settings and seed give
+/// the same bytes anywhere.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Name of the learner.
+    pub method: String,
+    /// Its parameters, all of them, as text.
+    pub parameters: BTreeMap<String, String>,
+    /// Recipe of the preprocessing.
+    pub prepare: String,
+    /// Seed of all random draws.
+    pub seed: u64,
+    /// Digest over the training vectors' decoded values.
+    pub data: String,
+    /// Digest over the supervision.
+    pub supervision: String,
+    /// Facts that the learner reports (steps done, scale of the data, …).
+    pub facts: BTreeMap<String, f64>,
+    /// What was measured on the held-out test part, if one was held out.
+    pub held_out: Option<HeldOut>,
+}
+
+/// What was measured once on the held-out test part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldOut {
+    /// What was new in the test part: identities, rows or queries.
+    pub kind: String,
+    /// Queries in the test part.
+    pub queries: u64,
+    /// Base, learned, difference and 95 % interval of every measure.
+    pub measures: BTreeMap<String, Gain>,
+}
+
+/// One measure before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gain {
+    /// Of the base metric.
+    pub base: f64,
+    /// Of the learned metric.
+    pub learned: f64,
+    /// Lower end of the paired bootstrap interval of the difference.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+impl Model {
+    /// Put together; the parts must fit.
+    pub fn new(narrowing: Option<Narrowing>, chain: Chain, origin: Origin) -> Result<Self> {
+        if let Some(narrowing) = &narrowing {
+            if narrowing.shift.len() != chain.embed_dim() {
+                return Err(Error::shape(
+                    "columns of the narrowing",
+                    chain.embed_dim(),
+                    narrowing.shift.len(),
+                ));
+            }
+            let usable = narrowing.scale.is_finite()
+                && narrowing.scale > 0.0
+                && narrowing.shift.iter().all(|s| s.is_finite());
+            if !usable {
+                return Err(Error::Data(
+                    "the narrowing has values that are not finite".into(),
+                ));
+            }
+        }
+        Ok(Model {
+            narrowing,
+            chain,
+            origin,
+        })
+    }
+}
+
+impl Chain {
+    fn embed_dim(&self) -> usize {
+        Embedding::input_dim(self)
+    }
+}

@@ -1,0 +1,213 @@
+//! Exact nearest neighbours: every query against every item, keeping the k nearest.
+//!
+//! Blocks of queries run side by side; inside a block, tiles of items are scored by one matrix
+//! product and each row is compared with the query's k-th score so far. Almost nothing passes that
+//! comparison, so it is a vectorised look at 32 scores at a time; what passes goes to a small
+//! reservoir that is cut back to k when it is full.
+
+use super::scores::{Items, QueryBlock, TILE, check_dimensions, ordered, score_of};
+use crate::data::{Corpus, RowId};
+use crate::linalg::{RowBuf, vectorized};
+use crate::metric::Space;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+/// Queries in a block. Fixed, so that results do not depend on the number of threads.
+const QUERIES: usize = 128;
+
+/// Scores looked at with one comparison.
+const LOOK: usize = 32;
+
+/// Scores of a row between two updates of the k-th score.
+const STRETCH: usize = 256;
+
+/// The nearest items of every query, nearest first; ties by the smaller row number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbours {
+    /// Neighbours of a query: what was asked for, or all items where there are fewer.
+    pub k: usize,
+    /// Row numbers of the items, k for each query.
+    pub ids: Vec<u64>,
+    /// Their scores (squared distance, negative inner product or negative cosine).
+    pub scores: Vec<f32>,
+}
+
+impl Neighbours {
+    /// Number of queries.
+    pub fn queries(&self) -> usize {
+        self.ids.len().checked_div(self.k).unwrap_or(0)
+    }
+
+    /// Neighbours of a query.
+    pub fn ids_of(&self, query: usize) -> &[u64] {
+        &self.ids[query * self.k..(query + 1) * self.k]
+    }
+
+    /// Scores of a query's neighbours.
+    pub fn scores_of(&self, query: usize) -> &[f32] {
+        &self.scores[query * self.k..(query + 1) * self.k]
+    }
+}
+
+/// The `k` items nearest to every query. With `exclude_self` the item with the query's own row
+/// number is left out, as is right where queries are the first rows of the items or all of them.
+///
+/// Where there are fewer than `k` items all of them are given; `k = 0` is an error.
+///
+/// Time is one product of all queries with all items; memory beside the result is a tile a thread,
+/// and a converted copy of the items only where that is below 64 MB.
+pub fn top_k(
+    space: Space,
+    queries: &dyn Corpus,
+    items: &dyn Corpus,
+    k: usize,
+    exclude_self: bool,
+) -> Result<Neighbours> {
+    if k == 0 {
+        return Err(Error::parameter("k", "at least 1", 0));
+    }
+    check_dimensions(queries, items)?;
+    if exclude_self && queries.len() > items.len() {
+        return Err(Error::shape(
+            "queries that exclude themselves",
+            format!("at most {} (the items)", items.len()),
+            queries.len(),
+        ));
+    }
+    let prepared = Items::prepare(space, items)?;
+    let k = k.min(prepared.len() - usize::from(exclude_self));
+    let blocks: Vec<Result<Vec<(u64, f32)>>> = (0..queries.len().div_ceil(QUERIES as u64))
+        .into_par_iter()
+        .map(|block| {
+            let start = block * QUERIES as u64;
+            let ids = (start..queries.len().min(start + QUERIES as u64)).collect();
+            search_block(&prepared, &prepared.queries(queries, ids)?, k, exclude_self)
+        })
+        .collect();
+    let mut found = Neighbours {
+        k,
+        ids: Vec::with_capacity(queries.len() as usize * k),
+        scores: Vec::with_capacity(queries.len() as usize * k),
+    };
+    for block in blocks {
+        for (id, score) in block? {
+            found.ids.push(id);
+            found.scores.push(score);
+        }
+    }
+    Ok(found)
+}
+
+fn search_block(
+    items: &Items<'_>,
+    queries: &QueryBlock,
+    k: usize,
+    exclude_self: bool,
+) -> Result<Vec<(u64, f32)>> {
+    if k == 0 {
+        return Ok(Vec::new());
+    }
+    let mut nearest: Vec<Reservoir> = queries.ids().iter().map(|_| Reservoir::new(k)).collect();
+    let (mut buffer, mut tile_scores) = (RowBuf::empty(items.dim()), Vec::new());
+    let mut passed = [0_u32; STRETCH];
+    for tile in 0..items.tiles() {
+        items.products(queries, tile, &mut buffer, &mut tile_scores)?;
+        let len = items.tile_len(tile);
+        let offsets = &items.tile_offsets(tile)[..len];
+        let rows = tile_scores.chunks_exact_mut(TILE);
+        for ((row, reservoir), own) in rows.zip(&mut nearest).zip(queries.ids()) {
+            let own = if exclude_self { *own } else { RowId::MAX };
+            for start in (0..len).step_by(STRETCH) {
+                let end = len.min(start + STRETCH);
+                let (row, offsets) = (&mut row[start..end], &offsets[start..end]);
+                let count = nearer_than(row, offsets, reservoir.worst, &mut passed);
+                for place in &passed[..count] {
+                    let item = (tile * TILE + start) as u64 + u64::from(*place);
+                    if item != own {
+                        reservoir.offer(row[*place as usize], item as u32);
+                    }
+                }
+            }
+        }
+    }
+    let mut found = Vec::with_capacity(nearest.len() * k);
+    for (place, reservoir) in nearest.into_iter().enumerate() {
+        let squared = queries.squared(place);
+        found.extend(
+            reservoir
+                .finish()
+                .map(|(score, item)| (u64::from(item), items.reported(score, squared))),
+        );
+    }
+    Ok(found)
+}
+
+/// Turn products into scores in the looks where one is nearer than `worst`, and write the places of
+/// those to `passed`. Returns their number.
+fn nearer_than(row: &mut [f32], offsets: &[f32], worst: f32, passed: &mut [u32; STRETCH]) -> usize {
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut count = 0;
+            let looks = row.chunks_mut(LOOK).zip(offsets.chunks(LOOK)).enumerate();
+            for (look, (row, offsets)) in looks {
+                let mut near = 0_u32;
+                for (product, offset) in row.iter().zip(offsets) {
+                    near |= u32::from(product + offset < worst);
+                }
+                if near != 0 {
+                    for (place, (product, offset)) in row.iter_mut().zip(offsets).enumerate() {
+                        *product += offset;
+                        passed[count % STRETCH] = (look * LOOK + place) as u32;
+                        count += usize::from(*product < worst);
+                    }
+                }
+            }
+            count
+        },
+    )
+}
+
+/// The k smallest of the keys offered so far, and some that are not.
+struct Reservoir {
+    k: usize,
+    /// Score that a newcomer must beat. Items come by increasing row number, so that an equal score
+    /// never displaces: ties go to the smaller row number.
+    worst: f32,
+    keys: Vec<u64>,
+}
+
+impl Reservoir {
+    fn new(k: usize) -> Self {
+        Reservoir {
+            k,
+            worst: f32::INFINITY,
+            keys: Vec::with_capacity(2 * k + 8),
+        }
+    }
+
+    fn offer(&mut self, score: f32, item: u32) {
+        if score < self.worst {
+            self.keys.push(ordered(score) << 32 | u64::from(item));
+            if self.keys.len() >= 2 * self.k + 8 {
+                self.cut();
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        let (_, last, _) = self.keys.select_nth_unstable(self.k - 1);
+        self.worst = score_of(*last);
+        self.keys.truncate(self.k);
+    }
+
+    fn finish(mut self) -> impl Iterator<Item = (f32, u32)> {
+        self.keys.sort_unstable();
+        self.keys.truncate(self.k);
+        self.keys.into_iter().map(|key| (score_of(key), key as u32))
+    }
+}
+
+#[cfg(test)]
+#[path = "top_k_tests.rs"]
+mod tests;

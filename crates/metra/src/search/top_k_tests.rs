@@ -1,0 +1,224 @@
+use super::*;
+use crate::data::{MemoryCorpus, Subset};
+use crate::linalg::Rows;
+use crate::random::Stream;
+use std::ops::Range;
+
+fn corpus(values: Vec<f32>, dim: usize) -> MemoryCorpus {
+    MemoryCorpus::new(RowBuf::from_values(values, dim).unwrap()).unwrap()
+}
+
+fn random(len: usize, dim: usize, seed: u64, spread: f64, centre: f64) -> MemoryCorpus {
+    let mut stream = Stream::new(seed, "test", 0);
+    let values = (0..len * dim).map(|_| (centre + spread * stream.normal()) as f32);
+    corpus(values.collect(), dim)
+}
+
+fn exact(space: Space, q: &[f32], x: &[f32]) -> f64 {
+    let pairs = || q.iter().zip(x).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+    let dot: f64 = pairs().map(|(a, b)| a * b).sum();
+    let length = |v: &[f32]| v.iter().map(|a| f64::from(*a).powi(2)).sum::<f64>().sqrt();
+    match space {
+        Space::SquaredL2 => pairs().map(|(a, b)| (a - b).powi(2)).sum(),
+        Space::InnerProduct => -dot,
+        Space::Cosine => -dot / (length(q) * length(x)),
+    }
+}
+
+#[test]
+fn neighbours_equal_a_sort_in_every_space() {
+    // Small whole numbers: products are exact, and there are many ties.
+    let mut stream = Stream::new(4, "test", 0);
+    let mut draw = |len: usize| {
+        corpus(
+            (0..len * 3).map(|_| 1.0 + stream.below(4) as f32).collect(),
+            3,
+        )
+    };
+    let (queries, items) = (draw(150), draw(2500));
+    for space in [Space::SquaredL2, Space::InnerProduct] {
+        let found = top_k(space, &queries, &items, 20, false).unwrap();
+        for query in 0..150 {
+            let q = queries.rows().row(query);
+            let mut order: Vec<(f64, u64)> = (0..2500)
+                .map(|item| (exact(space, q, items.rows().row(item)), item as u64))
+                .collect();
+            order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            if space == Space::InnerProduct {
+                let expected: Vec<u64> = order[..20].iter().map(|(_, id)| *id).collect();
+                assert_eq!(found.ids_of(query), expected);
+            }
+            // Centring by an inexact mean rounds squared distances, so ids may differ in ties.
+            for (score, (expected, _)) in found.scores_of(query).iter().zip(&order) {
+                assert!((f64::from(*score) - expected).abs() < 1e-4);
+            }
+        }
+    }
+    let (queries, items) = (random(20, 8, 1, 1.0, 0.0), random(1500, 8, 2, 1.0, 0.0));
+    for space in Space::ALL {
+        let found = top_k(space, &queries, &items, 5, false).unwrap();
+        for query in 0..20 {
+            let q = queries.rows().row(query);
+            let mut order: Vec<(f64, u64)> = (0..1500)
+                .map(|item| (exact(space, q, items.rows().row(item)), item as u64))
+                .collect();
+            order.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let expected: Vec<u64> = order[..5].iter().map(|(_, id)| *id).collect();
+            assert_eq!(found.ids_of(query), expected, "{space}");
+        }
+    }
+}
+
+#[test]
+fn equal_rows_tie_wherever_they_lie() {
+    // The same row in the first tile, inside and at the end of the last, partly filled tile.
+    let mut items = random(2051, 37, 5, 1.0, 3.0).rows().values().to_vec();
+    let copy: Vec<f32> = items[..37].to_vec();
+    for row in [700, 1500, 2049, 2050] {
+        items[row * 37..(row + 1) * 37].copy_from_slice(&copy);
+    }
+    let items = corpus(items, 37);
+    for queries in [1, 3, 130] {
+        let queries = random(queries, 37, 6, 1.0, 3.0);
+        for space in Space::ALL {
+            let found = top_k(space, &queries, &items, 2051, false).unwrap();
+            for query in 0..found.queries() {
+                let score = |item: u64| {
+                    let place = found
+                        .ids_of(query)
+                        .iter()
+                        .position(|id| *id == item)
+                        .unwrap();
+                    found.scores_of(query)[place].to_bits()
+                };
+                for row in [700, 1500, 2049, 2050] {
+                    assert_eq!(score(0), score(row), "{space}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn self_is_dropped_by_row_number() {
+    // Rows 0 and 1 are equal: row 1 is still a neighbour of row 0, at distance 0. The mean is 2, a
+    // whole number, so that distances are exact.
+    let items = corpus(vec![1.0, 1.0, 4.0], 1);
+    let found = top_k(Space::SquaredL2, &items, &items, 1, true).unwrap();
+    assert_eq!(found.ids, vec![1, 0, 0]);
+    assert_eq!(found.scores, vec![0.0, 0.0, 9.0]);
+}
+
+#[test]
+fn more_neighbours_than_items_gives_all_items() {
+    let items = corpus(vec![1.0, 4.0, 2.0], 1);
+    let found = top_k(Space::SquaredL2, &items, &items, 9, false).unwrap();
+    assert_eq!((found.k, found.ids_of(0)), (3, [0, 2, 1].as_slice()));
+    let found = top_k(Space::SquaredL2, &items, &items, 9, true).unwrap();
+    assert_eq!((found.k, found.ids_of(2)), (2, [0, 1].as_slice()));
+    let error = top_k(Space::SquaredL2, &items, &items, 0, false).unwrap_err();
+    assert_eq!(error.to_string(), "k must be at least 1, but is 0");
+}
+
+#[test]
+fn off_centre_points_keep_their_neighbours() {
+    // Spread 1e-2 around 1e4: |x|² is 1e9 and its last place in f32 is 64, a million times the
+    // squared distances. Values near 1e4 have steps of 1e-3, so distances themselves are coarse but
+    // well defined, and the f64 oracle sees the same stored values.
+    let items = random(3000, 16, 7, 1e-2, 1e4);
+    let queries = random(50, 16, 8, 1e-2, 1e4);
+    let found = top_k(Space::SquaredL2, &queries, &items, 1, false).unwrap();
+    for query in 0..50 {
+        let q = queries.rows().row(query);
+        let distance = |item: usize| exact(Space::SquaredL2, q, items.rows().row(item));
+        let best = (0..3000).map(distance).fold(f64::INFINITY, f64::min);
+        let ours = distance(found.ids_of(query)[0] as usize);
+        assert!(
+            ours <= best * (1.0 + 1e-5),
+            "query {query}: {ours} against {best}"
+        );
+    }
+}
+
+#[test]
+fn threads_and_storage_change_nothing() {
+    let (queries, items) = (random(300, 20, 1, 1.0, 0.5), random(4000, 20, 2, 1.0, 0.5));
+    let part = Subset::new(&items, (0..4000).collect()).unwrap();
+    for space in Space::ALL {
+        let run = |threads, items: &dyn Corpus| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| top_k(space, &queries, items, 7, false).unwrap())
+        };
+        assert_eq!(run(1, &items), run(2, &items));
+        assert_eq!(run(1, &items), run(2, &part));
+    }
+}
+
+/// A corpus that does not check its values, as a mapped file does not.
+struct Unchecked(RowBuf);
+
+impl Corpus for Unchecked {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        out.clear(self.dim());
+        for row in rows {
+            out.extend(self.0.rows().slice(*row as usize, *row as usize + 1));
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let rows = self
+            .0
+            .rows()
+            .slice(range.start as usize, range.end as usize);
+        visit(range.start, rows)
+    }
+}
+
+#[test]
+fn scores_that_are_not_finite_are_an_error() {
+    let good = Unchecked(RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0], 2).unwrap());
+    for bad in [f32::NAN, f32::INFINITY, 3e30] {
+        let bad = Unchecked(RowBuf::from_values(vec![1.0, 2.0, bad, 4.0], 2).unwrap());
+        for (queries, items) in [(&good, &bad), (&bad, &good), (&bad, &bad)] {
+            let found = top_k(Space::SquaredL2, queries, items, 1, false);
+            let huge_query = queries.0.values()[2] == 3e30 && items.0.values()[2] == 3.0;
+            // A long query alone leaves all scores finite; everything else does not.
+            assert!(found.is_err() || huge_query);
+        }
+        let dot = top_k(Space::InnerProduct, &good, &bad, 1, false);
+        assert!(dot.is_err() || bad.0.values()[2] == 3e30);
+    }
+}
+
+#[test]
+fn a_zero_vector_under_cosine_is_named() {
+    let good = corpus(vec![1.0, 2.0, 3.0, 4.0], 2);
+    let zero = corpus(vec![1.0, 2.0, 0.0, 0.0], 2);
+    for (queries, items, what) in [(&good, &zero, "item"), (&zero, &good, "query")] {
+        let error = top_k(Space::Cosine, queries, items, 1, false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("row 1: ") && error.contains(what),
+            "{error}"
+        );
+    }
+    let narrow = corpus(vec![1.0], 1);
+    assert!(top_k(Space::Cosine, &narrow, &good, 1, false).is_err());
+}

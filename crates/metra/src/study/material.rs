@@ -1,0 +1,357 @@
+//! What a study works on, and how a part of it is judged.
+
+use super::scores::Scores;
+use crate::data::{Corpus, Groups, Subset};
+use crate::evaluate::{
+    AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, Qrels, ReIdentification, Ties,
+    Truth, evaluate, single_shot,
+};
+use crate::learn::{Learner, Observer, Prepared, PreparedCorpus, Problem, Recipe, Run};
+use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corpus};
+use crate::supervision::Supervision;
+use crate::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// Vectors with the group (camera, session) of each, where known.
+#[derive(Clone, Copy)]
+pub struct Collection<'a> {
+    /// The vectors.
+    pub corpus: &'a dyn Corpus,
+    /// Their groups.
+    pub groups: Option<&'a Groups>,
+}
+
+/// Items, queries where they are another collection, and supervision. The units that are split
+/// are rows where there are labels and queries where there are judgements.
+pub struct Material<'a> {
+    /// The items.
+    pub items: Collection<'a>,
+    /// The queries, where they are not the items.
+    pub queries: Option<Collection<'a>>,
+    /// What is relevant to what.
+    pub supervision: Supervision,
+    /// How much memory to take.
+    pub storage: Storage,
+}
+
+/// Who is searched for by whom when a part is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Every row of the part against all others of it.
+    LeaveOneOut,
+    /// Every row of the part against the rows that were learned from.
+    AgainstTraining,
+    /// One image a person against one (WARCA, Sec. 4.2), repeated; both camera directions.
+    SingleShot {
+        /// How often images are drawn anew.
+        repeats: u32,
+    },
+    /// Every row against all others, those of the same identity and camera left out (Market-1501).
+    CrossCamera,
+    /// Queries against items.
+    Judged,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::LeaveOneOut => "leave-one-out",
+            Protocol::AgainstTraining => "against-training",
+            Protocol::SingleShot { .. } => "single-shot",
+            Protocol::CrossCamera => "cross-camera",
+            Protocol::Judged => "judged",
+        })
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Ok(match name {
+            "leave-one-out" => Protocol::LeaveOneOut,
+            "against-training" => Protocol::AgainstTraining,
+            "single-shot" => Protocol::SingleShot { repeats: 1 },
+            "cross-camera" => Protocol::CrossCamera,
+            "judged" => Protocol::Judged,
+            other => {
+                let expected =
+                    "leave-one-out, against-training, single-shot, cross-camera or judged";
+                return Err(Error::parameter("protocol", expected, format!("{other:?}")));
+            }
+        })
+    }
+}
+
+impl Protocol {
+    /// Measures worth showing.
+    pub fn measures(self) -> Vec<Measure> {
+        match self {
+            Protocol::SingleShot { .. } | Protocol::CrossCamera => vec![
+                Measure::AveragePrecision,
+                Measure::CmcAt(1),
+                Measure::CmcAt(5),
+                Measure::CmcAt(10),
+                Measure::CmcAt(20),
+                Measure::CmcMean(20),
+                Measure::CmcArea,
+                Measure::InverseNegativePenalty,
+            ],
+            Protocol::Judged => vec![
+                Measure::NdcgAt(10),
+                Measure::AveragePrecision,
+                Measure::ReciprocalRank,
+                Measure::PrecisionAt(1),
+                Measure::RecallAt(10),
+                Measure::RecallAt(100),
+            ],
+            _ => vec![
+                Measure::AveragePrecision,
+                Measure::PrecisionAt(1),
+                Measure::PrecisionAt(10),
+                Measure::ReciprocalRank,
+                Measure::NdcgAt(10),
+                Measure::Auc,
+            ],
+        }
+    }
+
+    /// The measure that settings are chosen by unless another is asked for.
+    pub fn criterion(self) -> Measure {
+        match self {
+            Protocol::Judged => Measure::NdcgAt(10),
+            _ => Measure::AveragePrecision,
+        }
+    }
+}
+
+/// How a part is judged.
+#[derive(Debug, Clone)]
+pub struct Judging {
+    /// Who is searched for by whom.
+    pub protocol: Protocol,
+    /// What is measured.
+    pub measures: Vec<Measure>,
+    /// Rule for ties.
+    pub ties: Ties,
+    /// Order of tied items for [`Ties::Trec`], one number an item.
+    pub tie_rank: Option<Vec<u32>>,
+    /// Gain of a grade.
+    pub gain: Gain,
+    /// Queries with nothing relevant.
+    pub empty: Empty,
+    /// Seed of the protocol's own draws.
+    pub seed: u64,
+}
+
+impl<'a> Material<'a> {
+    /// Number of units that can be split.
+    pub fn units(&self) -> u64 {
+        self.supervision.relevance().queries()
+    }
+
+    /// Fit preprocessing and learner on some units. `validate` judges the map on its way.
+    pub fn fit(
+        &self,
+        units: &[u64],
+        recipe: &Recipe,
+        learner: &dyn Learner,
+        run: &mut Run<'_>,
+        validate: Option<&dyn Fn(&[Step], &Map) -> Result<f64>>,
+    ) -> Result<(Vec<Step>, Map)> {
+        match (&self.supervision, self.queries) {
+            (Supervision::Labels(labels), _) => {
+                let part = Subset::new(self.items.corpus, units.to_vec())?;
+                let groups = self.items.groups.map(|g| g.select(units));
+                let supervision = Supervision::labels(labels.select(units)?);
+                let steps = recipe.fit(&part, groups.as_ref())?;
+                let seen = PreparedCorpus::new(&part, groups.as_ref(), &steps);
+                let prepared = Prepared::new(seen, self.storage.memory)?;
+                let problem = Problem::new(prepared.corpus(), &supervision)?;
+                let map = fit_validated(learner, &problem, run, &steps, validate)?;
+                Ok((steps, map))
+            }
+            (Supervision::Judgements(judgements), Some(queries)) => {
+                let part = Subset::new(queries.corpus, units.to_vec())?;
+                let part_groups = queries.groups.map(|g| g.select(units));
+                let supervision = Supervision::judgements(judgements.select_queries(units)?);
+                let steps = recipe.fit(self.items.corpus, self.items.groups)?;
+                let memory = self.storage.memory;
+                let items = PreparedCorpus::new(self.items.corpus, self.items.groups, &steps);
+                let items = Prepared::new(items, memory)?;
+                let asking = PreparedCorpus::new(&part, part_groups.as_ref(), &steps);
+                let asking = Prepared::new(asking, memory)?;
+                let problem = Problem::between(asking.corpus(), items.corpus(), &supervision)?;
+                let map = fit_validated(learner, &problem, run, &steps, validate)?;
+                Ok((steps, map))
+            }
+            (Supervision::Judgements(_), None) => Err(Error::Data(
+                "judgements within one corpus cannot be split into parts: give the queries as a \
+                 collection of their own"
+                    .into(),
+            )),
+        }
+    }
+
+    /// Judge a metric on some units, in each of the spaces. `trained` are the units learned from,
+    /// which serve as the gallery of [`Protocol::AgainstTraining`].
+    pub fn judge(
+        &self,
+        chain: &Chain,
+        spaces: &[Space],
+        units: &[u64],
+        trained: &[u64],
+        judging: &Judging,
+    ) -> Result<Vec<Result<Scores>>> {
+        let mut scores: Vec<Result<Scores>> = spaces
+            .iter()
+            .map(|_| Ok(Scores::new(&judging.measures)))
+            .collect();
+        let options = Options {
+            measures: judging.measures.clone(),
+            ties: judging.ties,
+            tie_rank: judging.tie_rank.as_deref(),
+            gain: judging.gain,
+            empty: judging.empty,
+            ..Options::default()
+        };
+        let mut pass =
+            |queries: &dyn Corpus, ids: &[u64], items: &dyn Corpus, truth: &dyn Truth| {
+                for (space, scores) in spaces.iter().zip(&mut scores) {
+                    if let Ok(so_far) = scores {
+                        match evaluate(*space, queries, items, truth, &options) {
+                            Ok(found) => so_far.extend(ids, |unit| self.cluster(unit), &found),
+                            Err(error) => *scores = Err(error),
+                        }
+                    }
+                }
+            };
+        match &self.supervision {
+            Supervision::Judgements(judgements) => {
+                let queries = self.queries.unwrap_or(self.items);
+                let asking = self.embed(chain, Side::Query, queries, Some(units))?;
+                let items = self.embed(chain, Side::Item, self.items, None)?;
+                let selected = judgements.select_queries(units)?;
+                pass(asking.corpus(), units, items.corpus(), &Qrels(&selected));
+            }
+            Supervision::Labels(labels) => {
+                let part_labels = labels.select(units)?;
+                let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
+                let cameras = self.items.groups.map(|g| g.select(units));
+                if judging.protocol == Protocol::AgainstTraining {
+                    let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
+                    let gallery = labels.select(trained)?;
+                    let truth = AgainstGallery::new(&part_labels, &gallery);
+                    pass(asking.corpus(), units, items.corpus(), &truth);
+                    return Ok(scores);
+                }
+                // One map or two: the gallery goes through the map of items.
+                let items = self.embed(chain, Side::Item, self.items, Some(units))?;
+                match judging.protocol {
+                    Protocol::SingleShot { repeats } => {
+                        let trials =
+                            single_shot(&part_labels, cameras.as_ref(), repeats, judging.seed)?;
+                        for trial in trials {
+                            let queries = Subset::new(asking.corpus(), trial.queries.clone())?;
+                            let gallery = Subset::new(items.corpus(), trial.gallery.clone())?;
+                            let asked = part_labels.select(&trial.queries)?;
+                            let searched = part_labels.select(&trial.gallery)?;
+                            let ids: Vec<u64> =
+                                trial.queries.iter().map(|q| units[*q as usize]).collect();
+                            let truth = AgainstGallery::new(&asked, &searched);
+                            pass(&queries, &ids, &gallery, &truth);
+                        }
+                    }
+                    Protocol::CrossCamera => {
+                        let cameras = cameras.as_ref().ok_or_else(no_camera)?;
+                        let truth =
+                            ReIdentification::new(&part_labels, cameras, &part_labels, cameras)?;
+                        pass(asking.corpus(), units, items.corpus(), &truth);
+                    }
+                    _ => pass(
+                        asking.corpus(),
+                        units,
+                        items.corpus(),
+                        &LeaveOneOut(&part_labels),
+                    ),
+                }
+            }
+        }
+        Ok(scores)
+    }
+
+    /// What the bootstrap resamples: the identity of a row, or the query itself.
+    fn cluster(&self, unit: u64) -> u64 {
+        match &self.supervision {
+            Supervision::Labels(labels) => u64::from(labels.of()[unit as usize]),
+            Supervision::Judgements(_) => unit,
+        }
+    }
+
+    fn embed(
+        &self,
+        chain: &Chain,
+        side: Side,
+        collection: Collection<'_>,
+        units: Option<&[u64]>,
+    ) -> Result<Embedded> {
+        let Some(units) = units else {
+            let groups = collection.groups;
+            return embed_corpus(chain, side, collection.corpus, groups, &self.storage);
+        };
+        let part = Subset::new(collection.corpus, units.to_vec())?;
+        let groups = collection.groups.map(|g| g.select(units));
+        embed_corpus(chain, side, &part, groups.as_ref(), &self.storage)
+    }
+}
+
+fn no_camera() -> Error {
+    Error::parameter(
+        "camera",
+        "given: the cross-camera protocol needs each row's camera",
+        "absent",
+    )
+}
+
+fn fit_validated(
+    learner: &dyn Learner,
+    problem: &Problem<'_>,
+    run: &mut Run<'_>,
+    steps: &[Step],
+    validate: Option<&dyn Fn(&[Step], &Map) -> Result<f64>>,
+) -> Result<Map> {
+    let Some(validate) = validate else {
+        return learner.fit(problem, run);
+    };
+    let mut judge = |map: &Map| validate(steps, map);
+    let mut validated = Run {
+        seed: run.seed,
+        observer: run.observer.as_deref_mut().map(|o| o as &mut dyn Observer),
+        validate: Some(&mut judge),
+        last_step: run.last_step,
+        stop: run.stop,
+        facts: std::mem::take(&mut run.facts),
+    };
+    let result = learner.fit(problem, &mut validated);
+    let facts = std::mem::take(&mut validated.facts);
+    run.facts = facts;
+    result
+}
+
+/// Whether labels and judging fit together.
+pub fn check_protocol(material: &Material<'_>, protocol: Protocol) -> Result<()> {
+    let judged = matches!(material.supervision, Supervision::Judgements(_));
+    if judged != (protocol == Protocol::Judged) {
+        let expected = if judged {
+            "judged (with qrels)"
+        } else {
+            "one for labels"
+        };
+        return Err(Error::parameter("protocol", expected, protocol));
+    }
+    if protocol == Protocol::CrossCamera && material.items.groups.is_none() {
+        return Err(no_camera());
+    }
+    Ok(())
+}

@@ -1,0 +1,431 @@
+//! Studies: choose settings on a validation part, judge once on a test part, say what it means.
+//! The command and every other front end call this and add nothing to it.
+
+mod holdout;
+mod material;
+mod repeat;
+mod scores;
+
+pub use holdout::{HoldOut, Parts, Portion, hold_out};
+pub use material::{Collection, Judging, Material, Protocol, check_protocol};
+pub use repeat::{MeanAndDeviation, Summary, summarise};
+pub use scores::Scores;
+
+use crate::evaluate::{Comparison, Measure};
+use crate::learn::{Learner, Observer, Recipe, Run, registry};
+use crate::metric::{Chain, Map, Space, Step};
+use crate::supervision::Supervision;
+use crate::{Error, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+/// What is to be learned, and how it is to be chosen.
+pub struct Study<'a> {
+    /// The data.
+    pub material: &'a Material<'a>,
+    /// Name of the learner.
+    pub method: String,
+    /// Its parameters; those not named keep their defaults.
+    pub settings: BTreeMap<String, String>,
+    /// Preprocessing.
+    pub recipe: Recipe,
+    /// Values to try, for parameters and for `prepare`; all combinations are tried.
+    pub grid: Vec<(String, Vec<String>)>,
+    /// Scores to choose among; empty for all that the learner allows.
+    pub spaces: Vec<Space>,
+    /// The base to beat; `None` for the better of Euclid and cosine on validation.
+    pub base: Option<Space>,
+    /// How parts are judged.
+    pub judging: Judging,
+    /// The measure to choose by.
+    pub criterion: Measure,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// Watches a study.
+pub trait Watch: Observer {
+    /// A fit begins.
+    fn begin(&mut self, what: &str);
+    /// Something worth telling.
+    fn note(&mut self, what: &str);
+}
+
+/// One combination of settings with its value on validation.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trial {
+    /// Values of the tried parameters.
+    pub settings: BTreeMap<String, String>,
+    /// Best score after the map.
+    pub space: String,
+    /// Value of the criterion; `None` where the fit failed.
+    pub value: Option<f64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// All settings of the learner that differ from its defaults.
+    pub settings: BTreeMap<String, String>,
+    /// The preprocessing.
+    pub recipe: Recipe,
+    /// The score after the map.
+    pub space: Space,
+    /// Steps after which validation was best, for learners that work in steps.
+    pub last_step: Option<u64>,
+    /// Value of the criterion on validation.
+    pub value: Option<f64>,
+    /// All trials in order.
+    pub trials: Vec<Trial>,
+}
+
+/// A fitted chain with what the learner reported.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The metric.
+    pub chain: Chain,
+    /// All parameters of the learner, as text.
+    pub parameters: BTreeMap<String, String>,
+    /// Facts that the learner reported.
+    pub facts: BTreeMap<String, f64>,
+}
+
+/// Base and learned on the test part.
+pub struct Verdicts {
+    /// Scores of the base.
+    pub base: Scores,
+    /// Scores of the learned metric.
+    pub learned: Scores,
+    /// One comparison a measure.
+    pub rows: Vec<(Measure, Comparison)>,
+    /// The same for queries some of whose relevant items training had seen as relevant, and for
+    /// those with none; with judgements only, and where there are such queries.
+    pub seen: Vec<(Measure, Comparison)>,
+    /// See `seen`.
+    pub unseen: Vec<(Measure, Comparison)>,
+}
+
+impl<'a> Study<'a> {
+    fn learner(&self, settings: &BTreeMap<String, String>) -> Result<Box<dyn Learner>> {
+        registry::find(&self.method)?.build(settings)
+    }
+
+    fn spaces_of(&self, learner: &dyn Learner) -> Result<Vec<Space>> {
+        if self.spaces.is_empty() {
+            return Ok(learner.spaces().to_vec());
+        }
+        for space in &self.spaces {
+            if !learner.spaces().contains(space) {
+                return Err(Error::parameter(
+                    "score",
+                    format!("one that {} allows", learner.name()),
+                    space,
+                ));
+            }
+        }
+        Ok(self.spaces.clone())
+    }
+
+    /// Choose settings, score and number of steps on the validation part.
+    pub fn choose(
+        &self,
+        train: &[u64],
+        validation: &[u64],
+        watch: &mut dyn Watch,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Chosen> {
+        let combinations = combinations(&self.grid);
+        if validation.is_empty() {
+            if combinations.len() > 1 {
+                return Err(Error::parameter(
+                    "tune",
+                    "absent where nothing is held out",
+                    "given",
+                ));
+            }
+            let learner = self.learner(&self.settings)?;
+            return Ok(Chosen {
+                settings: self.settings.clone(),
+                recipe: self.recipe.clone(),
+                space: self.spaces_of(learner.as_ref())?[0],
+                last_step: None,
+                value: None,
+                trials: Vec::new(),
+            });
+        }
+        let mut best: Option<Chosen> = None;
+        let mut trials = Vec::new();
+        let mut first_error = None;
+        for (number, tried) in combinations.iter().enumerate() {
+            let mut text: Vec<String> = tried.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            if text.is_empty() {
+                text.push("fit".into());
+            }
+            watch.begin(&format!(
+                "{}/{} {}",
+                number + 1,
+                combinations.len(),
+                text.join(" ")
+            ));
+            let outcome = self.try_one(tried, train, validation, watch, stop);
+            let mut trial = Trial {
+                settings: tried.iter().cloned().collect(),
+                space: String::new(),
+                value: None,
+                failure: None,
+            };
+            match outcome {
+                Ok(chosen) => {
+                    trial.space = chosen.space.to_string();
+                    trial.value = chosen.value;
+                    if best.as_ref().is_none_or(|b| chosen.value > b.value) {
+                        best = Some(chosen);
+                    }
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => {
+                    trial.failure = Some(error.to_string());
+                    first_error.get_or_insert(error);
+                }
+            }
+            if let Some(value) = trial.value {
+                let score = &trial.space;
+                watch.note(&format!(
+                    "{}: {} {value:.4} ({score})",
+                    text.join(" "),
+                    self.criterion
+                ));
+            }
+            trials.push(trial);
+        }
+        match (best, first_error) {
+            (Some(mut chosen), _) => {
+                chosen.trials = trials;
+                Ok(chosen)
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(Error::Data("there was nothing to try".into())),
+        }
+    }
+
+    fn try_one(
+        &self,
+        tried: &[(String, String)],
+        train: &[u64],
+        validation: &[u64],
+        watch: &mut dyn Watch,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Chosen> {
+        let mut settings = self.settings.clone();
+        let mut recipe = self.recipe.clone();
+        for (name, value) in tried {
+            if name == "prepare" {
+                recipe = value.parse()?;
+            } else {
+                settings.insert(name.clone(), value.clone());
+            }
+        }
+        let learner = self.learner(&settings)?;
+        let spaces = self.spaces_of(learner.as_ref())?;
+        let judging = Judging {
+            measures: vec![self.criterion],
+            ..self.judging.clone()
+        };
+        let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space)> {
+            let dim = self.material.items.corpus.dim();
+            let chain = Chain::new(dim, steps.to_vec(), map.clone(), spaces[0])?;
+            let scores = self
+                .material
+                .judge(&chain, &spaces, validation, train, &judging)?;
+            let mut best: Option<(f64, Space)> = None;
+            let mut failure = None;
+            for (space, scores) in spaces.iter().zip(scores) {
+                match scores {
+                    Ok(scores) => {
+                        let value = scores.mean(self.criterion);
+                        if best.is_none_or(|(b, _)| value > b) {
+                            best = Some((value, *space));
+                        }
+                    }
+                    // A zero vector rules cosine out, not the method.
+                    Err(error) => failure = Some(error),
+                }
+            }
+            match (best, failure) {
+                (Some(best), _) => Ok(best),
+                (None, Some(error)) => Err(error),
+                (None, None) => Err(Error::Data("there is no score to compare by".into())),
+            }
+        };
+        let validate = |steps: &[Step], map: &Map| best_space(steps, map).map(|(value, _)| value);
+        let mut run = Run {
+            seed: self.seed,
+            stop,
+            observer: Some(watch),
+            ..Run::default()
+        };
+        let (steps, map) =
+            self.material
+                .fit(train, &recipe, learner.as_ref(), &mut run, Some(&validate))?;
+        let (value, space) = best_space(&steps, &map)?;
+        Ok(Chosen {
+            settings,
+            recipe,
+            space,
+            last_step: run.facts.get("best_step").map(|s| *s as u64),
+            value: Some(value),
+            trials: Vec::new(),
+        })
+    }
+
+    /// Fit with what was chosen on some units.
+    pub fn fit(
+        &self,
+        units: &[u64],
+        chosen: &Chosen,
+        watch: &mut dyn Watch,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Fitted> {
+        let learner = self.learner(&chosen.settings)?;
+        let mut run = Run {
+            seed: self.seed,
+            stop,
+            observer: Some(watch),
+            last_step: chosen.last_step,
+            ..Run::default()
+        };
+        let (steps, map) =
+            self.material
+                .fit(units, &chosen.recipe, learner.as_ref(), &mut run, None)?;
+        Ok(Fitted {
+            chain: Chain::new(self.material.items.corpus.dim(), steps, map, chosen.space)?,
+            parameters: learner.parameters(),
+            facts: run.facts,
+        })
+    }
+
+    /// The base: what was asked for, or the better of Euclid and cosine on the validation part.
+    pub fn choose_base(&self, train: &[u64], validation: &[u64]) -> Result<Space> {
+        if let Some(base) = self.base {
+            return Ok(base);
+        }
+        if validation.is_empty() {
+            return Ok(Space::SquaredL2);
+        }
+        let spaces = [Space::SquaredL2, Space::Cosine];
+        let judging = Judging {
+            measures: vec![self.criterion],
+            ..self.judging.clone()
+        };
+        let chain = Chain::identity(self.material.items.corpus.dim(), spaces[0]);
+        let scores = self
+            .material
+            .judge(&chain, &spaces, validation, train, &judging)?;
+        let mut scores = scores.into_iter();
+        let (euclid, cosine) = (scores.next(), scores.next());
+        let euclid = euclid.transpose()?.map_or(0.0, |s| s.mean(self.criterion));
+        Ok(match cosine {
+            Some(Ok(cosine)) if cosine.mean(self.criterion) > euclid => Space::Cosine,
+            _ => Space::SquaredL2,
+        })
+    }
+
+    /// Judge base and learned on the test part.
+    pub fn judge_test(
+        &self,
+        fitted: &Chain,
+        base: Space,
+        test: &[u64],
+        trained: &[u64],
+    ) -> Result<Verdicts> {
+        let judge = |chain: &Chain, space: Space| -> Result<Scores> {
+            let scores = self
+                .material
+                .judge(chain, &[space], test, trained, &self.judging)?;
+            scores
+                .into_iter()
+                .next()
+                .unwrap_or_else(|| Err(Error::Data("no scores".into())))
+        };
+        let identity = Chain::identity(self.material.items.corpus.dim(), base);
+        let base = judge(&identity, base)?;
+        let learned = judge(fitted, crate::metric::Embedding::space(fitted))?;
+        if base.queries().is_empty() {
+            return Err(Error::Data(format!(
+                "none of the {} test queries has anything relevant among what is searched",
+                base.skipped()
+            )));
+        }
+        let rows = self.compare(&base, &learned)?;
+        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+        if let Supervision::Judgements(judgements) = &self.material.supervision {
+            let known = judgements.select_queries(trained)?.judged_items();
+            let has_seen = |query: u64| {
+                judgements
+                    .of(query)
+                    .iter()
+                    .any(|(item, _)| known[*item as usize])
+            };
+            let parts = [(true, &mut seen), (false, &mut unseen)];
+            for (which, target) in parts {
+                let base = base.filter(|q| has_seen(q) == which);
+                if !base.queries().is_empty() {
+                    *target = self.compare(&base, &learned.filter(|q| has_seen(q) == which))?;
+                }
+            }
+        }
+        Ok(Verdicts {
+            base,
+            learned,
+            rows,
+            seen,
+            unseen,
+        })
+    }
+
+    fn compare(&self, base: &Scores, learned: &Scores) -> Result<Vec<(Measure, Comparison)>> {
+        (self.judging.measures.iter())
+            .map(|measure| Ok((*measure, learned.against(base, *measure, self.seed)?)))
+            .collect()
+    }
+}
+
+/// All combinations of a grid, in order; one empty combination for an empty grid.
+fn combinations(grid: &[(String, Vec<String>)]) -> Vec<Vec<(String, String)>> {
+    let mut all = vec![Vec::new()];
+    for (name, values) in grid {
+        all = (all.iter())
+            .flat_map(|so_far| {
+                values.iter().map(move |value| {
+                    let mut next: Vec<(String, String)> = so_far.clone();
+                    next.push((name.clone(), value.clone()));
+                    next
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_of_a_grid() {
+        let grid = [
+            ("a".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
+            ("b".to_owned(), vec!["x".to_owned()]),
+        ];
+        let all = combinations(&grid);
+        assert_eq!(all.len(), 2);
+        assert_eq!(
+            all[1],
+            vec![("a".into(), "2".into()), ("b".into(), "x".into())]
+        );
+        assert_eq!(combinations(&[]).len(), 1);
+    }
+}

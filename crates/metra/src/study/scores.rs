@@ -1,0 +1,100 @@
+//! Values of measures for every query of a part, pooled over a protocol's trials.
+
+use crate::Result;
+use crate::evaluate::{Bootstrap, Comparison, Evaluation, Measure, paired_bootstrap};
+
+/// One value a query and measure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    measures: Vec<Measure>,
+    values: Vec<Vec<f64>>,
+    queries: Vec<u64>,
+    clusters: Vec<u64>,
+    skipped: u64,
+}
+
+impl Scores {
+    pub(super) fn new(measures: &[Measure]) -> Self {
+        Scores {
+            measures: measures.to_vec(),
+            values: vec![Vec::new(); measures.len()],
+            queries: Vec::new(),
+            clusters: Vec::new(),
+            skipped: 0,
+        }
+    }
+
+    /// Take in one trial; `ids` name its queries and `cluster` what each belongs to in all trials.
+    pub(super) fn extend(
+        &mut self,
+        ids: &[u64],
+        cluster: impl Fn(u64) -> u64,
+        found: &Evaluation,
+    ) {
+        for (values, measure) in self.values.iter_mut().zip(&self.measures) {
+            values.extend_from_slice(found.of(*measure).unwrap_or(&[]));
+        }
+        self.queries
+            .extend(found.queries.iter().map(|q| ids[*q as usize]));
+        self.clusters
+            .extend(found.queries.iter().map(|q| cluster(ids[*q as usize])));
+        self.skipped += found.skipped;
+    }
+
+    /// What was measured.
+    pub fn measures(&self) -> &[Measure] {
+        &self.measures
+    }
+
+    /// Queries that had something relevant, in the order of the values.
+    pub fn queries(&self) -> &[u64] {
+        &self.queries
+    }
+
+    /// Queries that had nothing relevant and were left out.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// One value a query.
+    pub fn values(&self, measure: Measure) -> &[f64] {
+        let place = self.measures.iter().position(|m| *m == measure);
+        place.map_or(&[], |place| &self.values[place])
+    }
+
+    /// Mean over queries; 0 where there is none.
+    pub fn mean(&self, measure: Measure) -> f64 {
+        let values = self.values(measure);
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    }
+
+    /// Only the queries for which `keep` holds.
+    pub fn filter(&self, keep: impl Fn(u64) -> bool) -> Scores {
+        let kept: Vec<usize> = (0..self.queries.len())
+            .filter(|i| keep(self.queries[*i]))
+            .collect();
+        Scores {
+            measures: self.measures.clone(),
+            values: (self.values.iter())
+                .map(|values| kept.iter().map(|i| values[*i]).collect())
+                .collect(),
+            queries: kept.iter().map(|i| self.queries[*i]).collect(),
+            clusters: kept.iter().map(|i| self.clusters[*i]).collect(),
+            skipped: 0,
+        }
+    }
+
+    /// Interval of the gain of `self` over `base`, query by query.
+    pub fn against(&self, base: &Scores, measure: Measure, seed: u64) -> Result<Comparison> {
+        let options = Bootstrap {
+            seed,
+            ..Bootstrap::default()
+        };
+        paired_bootstrap(
+            base.values(measure),
+            self.values(measure),
+            &self.clusters,
+            &options,
+        )
+    }
+}

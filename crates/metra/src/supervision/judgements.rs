@@ -1,0 +1,241 @@
+//! Graded relevance of items to queries, as search engineers keep it (qrels).
+//!
+//! It is neither symmetric nor transitive. What is not judged counts as irrelevant, as trec_eval
+//! has it.
+
+use super::relevance::{Pool, Relevance};
+use crate::data::RowId;
+use crate::{Error, Result};
+
+/// One line: an item's grade for a query. A grade of 0 or less means judged irrelevant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// Row of the query in the query corpus.
+    pub query: RowId,
+    /// Row of the item in the item corpus.
+    pub item: RowId,
+    /// The grade.
+    pub grade: f32,
+}
+
+/// Judgements between a query corpus and an item corpus, or within one corpus.
+#[derive(Debug, Clone)]
+pub struct Judgements {
+    items: u64,
+    within: bool,
+    /// Relevant items of query q: `relevant[starts[q]..starts[q + 1]]`, increasing by item.
+    starts: Vec<u64>,
+    relevant: Vec<(RowId, f32)>,
+}
+
+impl Judgements {
+    /// Judgements of items for queries in another corpus.
+    pub fn new(queries: u64, items: u64, lines: &[Judgement]) -> Result<Self> {
+        Self::build(queries, items, false, lines)
+    }
+
+    /// Judgements between rows of one corpus. A row judged relevant to itself is left out.
+    pub fn within_one(rows: u64, lines: &[Judgement]) -> Result<Self> {
+        Self::build(rows, rows, true, lines)
+    }
+
+    fn build(queries: u64, items: u64, within: bool, lines: &[Judgement]) -> Result<Self> {
+        let mut sorted = Vec::with_capacity(lines.len());
+        for (number, line) in lines.iter().enumerate() {
+            if line.query >= queries || line.item >= items {
+                return Err(Error::Row {
+                    row: number as u64,
+                    problem: format!(
+                        "judges query {} and item {}, but there are {queries} queries and {items} \
+                         items",
+                        line.query, line.item
+                    ),
+                });
+            }
+            if !line.grade.is_finite() {
+                return Err(Error::Row {
+                    row: number as u64,
+                    problem: format!("expected a finite grade, but found {}", line.grade),
+                });
+            }
+            if line.grade > 0.0 && !(within && line.query == line.item) {
+                sorted.push((line.query, line.item, line.grade));
+            }
+        }
+        sorted.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        if let Some(pair) = sorted
+            .windows(2)
+            .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))
+        {
+            return Err(Error::Data(format!(
+                "query {} and item {} are judged twice",
+                pair[0].0, pair[0].1
+            )));
+        }
+        let mut starts = vec![0_u64; queries as usize + 1];
+        for (query, _, _) in &sorted {
+            starts[*query as usize + 1] += 1;
+        }
+        for query in 0..queries as usize {
+            starts[query + 1] += starts[query];
+        }
+        Ok(Judgements {
+            items,
+            within,
+            starts,
+            relevant: sorted
+                .into_iter()
+                .map(|(_, item, grade)| (item, grade))
+                .collect(),
+        })
+    }
+
+    /// Relevant items of a query with their grades, increasing by item.
+    pub fn of(&self, query: RowId) -> &[(RowId, f32)] {
+        let query = query as usize;
+        &self.relevant[self.starts[query] as usize..self.starts[query + 1] as usize]
+    }
+
+    /// The judgements of some queries, renumbered 0, 1, …; the items stay.
+    pub fn select_queries(&self, queries: &[RowId]) -> Result<Self> {
+        if self.within {
+            return Err(Error::Data(
+                "queries cannot be selected from judgements within one corpus: they are its items"
+                    .into(),
+            ));
+        }
+        let mut starts = vec![0];
+        let mut relevant = Vec::new();
+        for query in queries {
+            relevant.extend_from_slice(self.of(*query));
+            starts.push(relevant.len() as u64);
+        }
+        Ok(Judgements {
+            items: self.items,
+            within: false,
+            starts,
+            relevant,
+        })
+    }
+
+    /// Which items are relevant to some query.
+    pub fn judged_items(&self) -> Vec<bool> {
+        let mut seen = vec![false; self.items as usize];
+        for (item, _) in &self.relevant {
+            seen[*item as usize] = true;
+        }
+        seen
+    }
+
+    pub(super) fn hash(&self, hasher: &mut blake3::Hasher) {
+        hasher.update(b"judgements");
+        hasher.update(&[u8::from(self.within)]);
+        hasher.update(bytemuck::cast_slice(&self.starts));
+        for (item, grade) in &self.relevant {
+            hasher.update(&item.to_le_bytes());
+            hasher.update(&grade.to_le_bytes());
+        }
+    }
+}
+
+impl Relevance for Judgements {
+    fn queries(&self) -> u64 {
+        self.starts.len() as u64 - 1
+    }
+
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn within(&self) -> bool {
+        self.within
+    }
+
+    fn pairs(&self) -> u64 {
+        self.relevant.len() as u64
+    }
+
+    fn pair(&self, number: u64) -> (RowId, RowId) {
+        let query = self.starts.partition_point(|start| *start <= number) - 1;
+        (query as RowId, self.relevant[number as usize].0)
+    }
+
+    fn relevant_count(&self, query: RowId) -> u64 {
+        self.of(query).len() as u64
+    }
+
+    fn is_relevant(&self, query: RowId, item: RowId) -> bool {
+        self.of(query)
+            .binary_search_by_key(&item, |(i, _)| *i)
+            .is_ok()
+    }
+
+    fn relevant(&self, query: RowId, out: &mut Vec<(RowId, f32)>) {
+        out.extend_from_slice(self.of(query));
+    }
+
+    fn pool_key(&self, item: RowId) -> u64 {
+        item
+    }
+
+    fn visit_pool(&self, query: RowId, pool: &Pool, visit: &mut dyn FnMut(usize)) {
+        for (item, _) in self.of(query) {
+            pool.places(*item).for_each(&mut *visit);
+        }
+        if self.within {
+            pool.places(query).for_each(visit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(query: RowId, item: RowId, grade: f32) -> Judgement {
+        Judgement { query, item, grade }
+    }
+
+    #[test]
+    fn pairs_follow_the_lines() {
+        let lines = [
+            line(2, 5, 1.0),
+            line(0, 3, 2.0),
+            line(2, 1, 3.0),
+            line(1, 1, 0.0),
+        ];
+        let judged = Judgements::new(3, 6, &lines).unwrap();
+        assert_eq!(judged.pairs(), 3);
+        let pairs: Vec<_> = (0..3).map(|n| judged.pair(n)).collect();
+        assert_eq!(pairs, vec![(0, 3), (2, 1), (2, 5)]);
+        assert!(!judged.is_relevant(1, 1));
+        assert_eq!(judged.irrelevant_count(2), 4);
+        assert_eq!(judged.select_queries(&[2]).unwrap().pair(0), (0, 1));
+    }
+
+    #[test]
+    fn within_one_corpus_self_is_excluded_and_direction_matters() {
+        let lines = [line(0, 0, 1.0), line(0, 1, 1.0), line(1, 2, 1.0)];
+        let judged = Judgements::within_one(3, &lines).unwrap();
+        assert_eq!(judged.pairs(), 2);
+        assert!(judged.is_relevant(0, 1) && !judged.is_relevant(1, 0));
+        assert!(!judged.is_relevant(0, 0) && !judged.is_relevant(0, 2));
+        assert_eq!(judged.irrelevant_count(0), 1);
+        let mut pool = Pool::default();
+        pool.fill(&judged, [0, 1, 2, 1].into_iter());
+        let mut found = Vec::new();
+        judged.visit_pool(0, &pool, &mut |p| found.push(p));
+        assert_eq!(found, vec![1, 3, 0]);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert!(Judgements::new(1, 1, &[line(0, 1, 1.0)]).is_err());
+        assert!(Judgements::new(1, 1, &[line(0, 0, f32::NAN)]).is_err());
+        let twice = Judgements::new(1, 1, &[line(0, 0, 1.0), line(0, 0, 2.0)]);
+        assert_eq!(
+            twice.unwrap_err().to_string(),
+            "query 0 and item 0 are judged twice"
+        );
+    }
+}
