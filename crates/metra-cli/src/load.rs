@@ -3,7 +3,8 @@
 use crate::args::{Columns, Common, Judged};
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
-use metra::data::{Groups, Narrowing, RowId};
+use metra::data::{Groups, Narrowing, RowId, SplitKind};
+use metra::study::{Material, Protocol};
 use metra::supervision::{Judgements, Labels, Supervision};
 use metra_files::{Filter, NarrowingRule, Table, TableOptions, read_qrels, read_table};
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(crate) fn load(
     };
     let mut reporter = Reporter::new();
     reporter.start(&format!("read {}", path.display()));
-    let table = read_table(path, &options, &mut reporter.rows())?;
+    let mut table = read_table(path, &options, &mut reporter.rows())?;
     reporter.finish();
     for note in &table.notes {
         tracing::warn!("{}: {note}", path.display());
@@ -59,6 +60,13 @@ pub(crate) fn load(
         Some(name) => Some(table.column(name)?.to_groups()),
         None => None,
     };
+    // The labels hold all that their column said; of millions of rows one copy is enough.
+    if let Some(name) = &columns.label
+        && columns.id.as_ref() != Some(name)
+        && !extra.contains(&name.as_str())
+    {
+        table.columns.remove(name);
+    }
     Ok(Loaded {
         table,
         labels,
@@ -161,4 +169,75 @@ pub(crate) fn model_groups(
     Ok(Some(groups.renumbered(names).with_context(|| {
         loaded.table.path.display().to_string()
     })?))
+}
+
+/// The name by which a split knows each unit: its label, its row in the file or its query id.
+pub(crate) fn split_names(
+    by: SplitKind,
+    material: &Material<'_>,
+    table: &Loaded,
+    columns: &Columns,
+) -> Result<Vec<String>> {
+    Ok(match (by, &material.supervision) {
+        (SplitKind::Label, Supervision::Labels(labels)) => labels
+            .of()
+            .iter()
+            .map(|class| labels.name(*class).to_owned())
+            .collect(),
+        (SplitKind::Row, Supervision::Labels(_)) => (0..material.units())
+            .map(|row| file_row(table, row).to_string())
+            .collect(),
+        (SplitKind::Query, Supervision::Judgements(_)) => {
+            let id = columns
+                .id
+                .as_deref()
+                .context("--id is needed for splits by query")?;
+            table
+                .table
+                .column(id)?
+                .iter()
+                .map(|name| name.into_owned())
+                .collect()
+        }
+        (by, supervision) => {
+            bail!(
+                "the splits are by {by:?}, which does not fit {}",
+                supervision.describe()
+            )
+        }
+    })
+}
+
+/// The protocol asked for, or the one that fits the supervision.
+pub(crate) fn protocol_for(
+    asked: Option<Protocol>,
+    repeats: u32,
+    supervision: &Supervision,
+) -> Protocol {
+    match (asked, supervision) {
+        (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot { repeats },
+        (Some(protocol), _) => protocol,
+        (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
+        (None, Supervision::Judgements(_)) => Protocol::Judged,
+    }
+}
+
+/// A row's id, or its number in the file where there are no ids, so that it can be looked up there.
+pub(crate) fn row_name(loaded: &Loaded, columns: &Columns, row: RowId) -> String {
+    match columns
+        .id
+        .as_ref()
+        .and_then(|id| loaded.table.columns.get(id))
+    {
+        Some(ids) => ids.get(row as usize).into_owned(),
+        None => file_row(loaded, row).to_string(),
+    }
+}
+
+fn file_row(loaded: &Loaded, row: RowId) -> u64 {
+    loaded
+        .table
+        .rows
+        .as_ref()
+        .map_or(row, |rows| rows[row as usize])
 }

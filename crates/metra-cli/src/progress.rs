@@ -30,6 +30,8 @@ pub(crate) struct Reporter {
     bar: Option<ProgressBar>,
     what: String,
     last_line: Instant,
+    /// Steps a second of the latest fit.
+    pub(crate) speed: Option<f64>,
 }
 
 impl Reporter {
@@ -46,6 +48,7 @@ impl Reporter {
             bar,
             what: String::new(),
             last_line: Instant::now(),
+            speed: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl Drop for Reporter {
 
 impl Observer for Reporter {
     fn progress(&mut self, progress: &Progress) {
+        self.speed = Some(progress.speed);
         self.advance(progress.step, Some(progress.steps), || {
             format!(
                 "loss {:.4}, violated {:.0} %, rank {:.0}, {:.0} steps/s",

@@ -8,7 +8,8 @@
 //!
 //! ```
 //! use metra::data::synthetic::Nuisance;
-//! use metra::learn::{Problem, Run, warca::Warca};
+//! use metra::learn::{Learner, Problem, Run, warca::Warca};
+//! use metra::metric::Map;
 //! use metra::supervision::{Labels, Supervision};
 //!
 //! // 40 classes that differ in 4 of 16 coordinates; the other 12 are loud noise.
@@ -16,8 +17,8 @@
 //! let supervision = Supervision::labels(Labels::from_numbers(&set.classes)?);
 //! let problem = Problem::new(&set.corpus, &supervision)?;
 //! let learner = Warca { rank: 4, ..Warca::default() }.check()?;
-//! let metric = learner.fit(&problem, &mut Run::new(1))?;
-//! assert_eq!(metric.output_dim(), 4);
+//! let Map::LowRank(map) = learner.fit(&problem, &mut Run::new(1))? else { unreachable!() };
+//! assert_eq!(map.output_dim(), 4);
 //! # Ok::<(), metra::Error>(())
 //! ```
 //!

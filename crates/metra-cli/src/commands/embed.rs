@@ -55,7 +55,7 @@ struct Done {
 
 enum Writer<'a> {
     Npy(NpyWriter),
-    Parquet(ParquetVectorWriter<'a>),
+    Parquet(Box<ParquetVectorWriter<'a>>),
 }
 
 impl Embed {
@@ -84,12 +84,12 @@ impl Embed {
             for name in &self.keep {
                 kept.push((name, loaded.table.column(name)?));
             }
-            Writer::Parquet(ParquetVectorWriter::create(
+            Writer::Parquet(Box::new(ParquetVectorWriter::create(
                 &self.output,
                 "vector",
                 dim,
                 &kept,
-            )?)
+            )?))
         } else {
             Writer::Npy(NpyWriter::create(&self.output, rows, dim)?)
         };

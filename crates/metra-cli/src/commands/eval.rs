@@ -1,17 +1,21 @@
 //! `metra eval`: how well a model, or a run made elsewhere, ranks.
 
 use crate::args::{Columns, Common, Judged};
-use crate::load::{Loaded, load, load_judged, model_groups, narrowing_of, need_labels};
+use crate::load::{
+    Loaded, load, load_judged, model_groups, narrowing_of, need_labels, protocol_for, row_name,
+    split_names,
+};
 use crate::print;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use metra::data::SplitKind;
 use metra::evaluate::{
     AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
     ReIdentification, Ties, evaluate, evaluate_ranking,
 };
 use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
-use metra::study::{Collection, Judging, Material, Protocol, Scores, check_protocol};
+use metra::study::{
+    Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
+};
 use metra::supervision::Supervision;
 use metra_files::{Filter, read_qrels_by_name, read_run, read_splits};
 use serde::Serialize;
@@ -165,17 +169,6 @@ impl Eval {
         self.judge(&material, &chain, &loaded, &units, None, common)
     }
 
-    fn protocol_for(&self, supervision: &Supervision) -> Protocol {
-        match (self.protocol, supervision) {
-            (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot {
-                repeats: self.repeats,
-            },
-            (Some(protocol), _) => protocol,
-            (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
-            (None, Supervision::Judgements(_)) => Protocol::Judged,
-        }
-    }
-
     fn measures_for(&self, protocol: Protocol) -> Vec<Measure> {
         if self.measures.is_empty() {
             protocol.measures()
@@ -201,7 +194,7 @@ impl Eval {
         tie_rank: Option<Vec<u32>>,
         common: &Common,
     ) -> Result<()> {
-        let protocol = self.protocol_for(&material.supervision);
+        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
         check_protocol(material, protocol)?;
         ensure!(
             protocol != Protocol::AgainstTraining,
@@ -224,24 +217,7 @@ impl Eval {
         let mut parts = Vec::new();
         if let Some(path) = &self.splits {
             let set = read_splits(path)?;
-            let names: Vec<String> = match (set.by, &material.supervision) {
-                (SplitKind::Label, Supervision::Labels(labels)) => labels
-                    .of()
-                    .iter()
-                    .map(|class| labels.name(*class).to_owned())
-                    .collect(),
-                (SplitKind::Row, _) => (0..material.units()).map(|row| row.to_string()).collect(),
-                (SplitKind::Query, Supervision::Judgements(_)) => {
-                    let id = self.columns.id.as_deref().context("--id is needed")?;
-                    unit_table
-                        .table
-                        .column(id)?
-                        .iter()
-                        .map(|n| n.into_owned())
-                        .collect()
-                }
-                (by, _) => bail!("the splits are by {by:?}, which does not fit this supervision"),
-            };
+            let names = split_names(set.by, material, unit_table, &self.columns)?;
             for split in &set.splits {
                 let (_, mut test) = split.positions(&names)?;
                 test.retain(|unit| units.binary_search(unit).is_ok());
@@ -280,7 +256,7 @@ impl Eval {
         }
         let per_query = self
             .per_query
-            .then(|| per_query(first, |unit| unit_name(unit_table, &self.columns, unit)));
+            .then(|| per_query(first, |unit| row_name(unit_table, &self.columns, unit)));
         let report = Report {
             queries: learned.iter().map(|s| s.queries().len()).sum(),
             skipped_queries: learned.iter().map(Scores::skipped).sum(),
@@ -314,7 +290,7 @@ impl Eval {
         let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
             bail!("name the column of class labels with --label");
         };
-        let protocol = self.protocol_for(&Supervision::labels(asked.clone()));
+        let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);
         let options = Options {
             measures: self.measures_for(protocol),
             gain: self.gain,
@@ -366,7 +342,7 @@ impl Eval {
                 comparison.push((*measure, base.compare(&learned, *measure, &bootstrap)?));
             }
         }
-        let names = |query: usize| unit_name(queries, &self.columns, query as u64);
+        let names = |query: usize| row_name(queries, &self.columns, query as u64);
         let report = self.report(&learned, &comparison, names);
         if common.json {
             return print::json(&report);
@@ -402,7 +378,7 @@ impl Eval {
                 .map(|(document, score)| RankedItem {
                     // Smaller is nearer here, larger is better in a run.
                     score: -(*score as f32),
-                    grade: grades.get(document).map(|g| *g as f32).filter(|g| *g > 0.0),
+                    grade: grades.get(document).copied().filter(|g| *g > 0.0),
                     tie_rank: rank[document.as_str()],
                 })
                 .collect();
@@ -412,9 +388,9 @@ impl Eval {
                 .collect();
             let missing = (grades.iter())
                 .filter(|(document, grade)| {
-                    **grade > 0 as _ && !retrieved.contains_key(document.as_str())
+                    **grade > 0.0 && !retrieved.contains_key(document.as_str())
                 })
-                .map(|(_, grade)| *grade as f32)
+                .map(|(_, grade)| *grade)
                 .collect();
             queries.push(RankedQuery {
                 cluster: queries.len() as u64,
@@ -488,10 +464,8 @@ fn deviation(splits: &[BTreeMap<String, f64>], name: &str) -> String {
         return String::new();
     }
     let values: Vec<f64> = splits.iter().map(|s| s[name]).collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let deviation = (squares / (values.len() - 1) as f64).sqrt();
-    format!(" ± {deviation:.4} over {} splits", values.len())
+    let over = MeanAndDeviation::over(&values);
+    format!(" ± {:.4} over {} splits", over.deviation, values.len())
 }
 
 fn per_query(
@@ -506,17 +480,6 @@ fn per_query(
             (name(*unit), values)
         })
         .collect()
-}
-
-fn unit_name(loaded: &Loaded, columns: &Columns, unit: u64) -> String {
-    match columns
-        .id
-        .as_ref()
-        .and_then(|id| loaded.table.columns.get(id))
-    {
-        Some(ids) => ids.get(unit as usize).into_owned(),
-        None => unit.to_string(),
-    }
 }
 
 /// Place of every item when ties go by id descending, as text.

@@ -1,7 +1,7 @@
 //! `metra search`: exact ranking of items for queries.
 
 use crate::args::{Columns, Common};
-use crate::load::{Loaded, load, model_groups, narrowing_of};
+use crate::load::{Loaded, load, model_groups, narrowing_of, row_name};
 use crate::print;
 use anyhow::Result;
 use clap::Args;
@@ -98,10 +98,10 @@ impl Search {
         )?;
         let answers: Vec<Answer> = (0..found.queries())
             .map(|query| Answer {
-                query: name(asking, &self.columns, query as u64),
+                query: row_name(asking, &self.columns, query as u64),
                 items: (found.ids_of(query).iter().zip(found.scores_of(query)))
                     .map(|(item, score)| Hit {
-                        item: name(&items, &self.columns, *item),
+                        item: row_name(&items, &self.columns, *item),
                         label: label(&items, *item),
                         dissimilarity: *score,
                     })
@@ -142,21 +142,6 @@ impl Search {
             }
         }
         Ok(())
-    }
-}
-
-fn name(loaded: &Loaded, columns: &Columns, row: u64) -> String {
-    let ids = columns
-        .id
-        .as_ref()
-        .and_then(|id| loaded.table.columns.get(id));
-    match ids {
-        Some(ids) => ids.get(row as usize).into_owned(),
-        // Row numbers are those of the file, so that they can be looked up there.
-        None => match &loaded.table.rows {
-            Some(rows) => rows[row as usize].to_string(),
-            None => row.to_string(),
-        },
     }
 }
 

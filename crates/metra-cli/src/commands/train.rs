@@ -1,13 +1,13 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
 use crate::args::{Columns, Common, Judged, assignment};
-use crate::load::{Loaded, load, load_judged, need_labels};
+use crate::load::{Loaded, load, load_judged, need_labels, protocol_for, split_names};
 use crate::progress::Reporter;
 use crate::timing::{Timing, product_seconds, timed};
 use crate::{STOP, print};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::data::{SplitKind, SplitSet, fingerprint};
+use metra::data::{SplitSet, fingerprint};
 use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
@@ -249,14 +249,7 @@ impl Train {
     }
 
     fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
-        let protocol = match (self.protocol, &material.supervision) {
-            (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot {
-                repeats: self.repeats,
-            },
-            (Some(protocol), _) => protocol,
-            (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
-            (None, Supervision::Judgements(_)) => Protocol::Judged,
-        };
+        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
         check_protocol(material, protocol)?;
         let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
         if let Some(rank) = self.rank {
@@ -377,31 +370,7 @@ impl Train {
         table: &Loaded,
         units: &[u64],
     ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
-        let names: Vec<String> = match (set.by, &material.supervision) {
-            (SplitKind::Label, Supervision::Labels(labels)) => labels
-                .of()
-                .iter()
-                .map(|class| labels.name(*class).to_owned())
-                .collect(),
-            (SplitKind::Row, Supervision::Labels(_)) => match &table.table.rows {
-                Some(rows) => rows.iter().map(u64::to_string).collect(),
-                None => (0..material.units()).map(|row| row.to_string()).collect(),
-            },
-            (SplitKind::Query, Supervision::Judgements(_)) => {
-                let id = self
-                    .columns
-                    .id
-                    .as_deref()
-                    .context("--id is needed for splits by query")?;
-                table
-                    .table
-                    .column(id)?
-                    .iter()
-                    .map(|name| name.into_owned())
-                    .collect()
-            }
-            (by, _) => bail!("the splits are by {by:?}, which does not fit this supervision"),
-        };
+        let names = split_names(set.by, material, table, &self.columns)?;
         let usable = |part: Vec<u64>| -> Vec<u64> {
             part.into_iter()
                 .filter(|unit| units.binary_search(unit).is_ok())
@@ -437,10 +406,8 @@ impl Train {
         learned_from.extend_from_slice(&parts.validation);
         learned_from.sort_unstable();
         metra::study::Watch::begin(&mut reporter, "fit");
-        let started = std::time::Instant::now();
         let (fitted, cpu) = timed(|| study.fit(&learned_from, &chosen, &mut reporter, Some(&STOP)));
         let fitted = fitted?;
-        let seconds = started.elapsed().as_secs_f64();
         let timing = self.timing.then(|| Timing {
             fit_cpu_seconds: cpu,
             product_seconds: product_seconds(),
@@ -472,10 +439,7 @@ impl Train {
             seen_items: rows(|v| &v.seen),
             unseen_items: rows(|v| &v.unseen),
             skipped_queries: verdicts.as_ref().map_or(0, |v| v.base.skipped()),
-            steps_per_second: fitted
-                .facts
-                .get("steps")
-                .map(|steps| steps / seconds.max(1e-9)),
+            steps_per_second: reporter.speed,
             timing,
         };
         Ok(SplitOutcome {

@@ -29,13 +29,7 @@ impl MappedCorpus {
     }
 
     #[expect(unsafe_code, reason = "mapping a file has no safe form")]
-    fn map(
-        file: &File,
-        path: &Path,
-        offset: usize,
-        len: usize,
-        dim: usize,
-    ) -> Result<Self> {
+    fn map(file: &File, path: &Path, offset: usize, len: usize, dim: usize) -> Result<Self> {
         if dim == 0 || len == 0 {
             return Err(Error::shape(
                 format!("{}: rows × dimension", path.display()),

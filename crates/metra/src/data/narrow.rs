@@ -141,21 +141,18 @@ impl ColumnRanges {
         let mut shift = vec![0.0; self.low.len()];
         let (mut constant_columns, mut shifted_columns) = (0, 0);
         let mut reach = 0.0_f64;
-        for column in 0..shift.len() {
-            let (low, high) = (self.low[column], self.high[column]);
+        for ((shift, low), high) in shift.iter_mut().zip(&self.low).zip(&self.high) {
             let magnitude = low.abs().max(high.abs());
+            // A constant column needs no place in f32's range unless it is used as it stands.
             if high <= low {
                 constant_columns += 1;
-            } else if high - low < magnitude * LOST {
-                shift[column] = low + (high - low) / 2.0;
+                continue;
+            }
+            if high - low < magnitude * LOST {
+                *shift = low + (high - low) / 2.0;
                 shifted_columns += 1;
             }
-            // A constant column needs no place in f32's range unless it is used as it stands.
-            if high > low {
-                reach = reach
-                    .max((low - shift[column]).abs())
-                    .max((high - shift[column]).abs());
-            }
+            reach = reach.max((low - *shift).abs()).max((high - *shift).abs());
         }
         let scale = if reach > 0.0 && !(SMALLEST..=LARGEST).contains(&reach) {
             2.0_f64.powi(-(reach.log2().floor() as i32))

@@ -2,21 +2,19 @@
 //!
 //! Neither the matrix of scores nor a sort of a row is needed. For a block of queries:
 //!
-//! 1. *Guess.* The relevant items of the block are gathered and scored by one product. Per query
-//!    this gives the range of relevant scores, which is cut into equal bins, and the bins that hold
-//!    a relevant score (give or take the rounding of another product) are marked.
-//! 2. *Count.* Tiles of items are scored. Every score raises the count of its bin; only those in
-//!    marked bins, a few per cent, are listed. Scores of relevant and excluded items are taken
-//!    from the tile itself, so that all comparisons are between numbers of the same product and
-//!    ties are exact.
-//! 3. *Settle.* Unmarked bins lie wholly before or behind each relevant score; listed scores are
-//!    compared one by one. Excluded items are taken out again.
+//! 1. *Guess.* The relevant items of the block are gathered and scored by products of the same
+//!    shape as all others. Queries are ordered by cluster, so that a block has few of them.
+//! 2. *Count.* All items are scored, and their scores counted against the sorted relevant scores of
+//!    each query ([`Thresholds`]). Scores of relevant and excluded items are taken from this pass,
+//!    so that all comparisons are between numbers of the same products and ties are exact.
+//! 3. *Settle.* Relevant and excluded items are taken out of the counts.
 //!
-//! A guess need not be right: if a relevant score turns out to lie in an unmarked bin, the block is
-//! counted again with the scores now known, which are exact. Time is that of the products plus
-//! about two machine cycles a score.
+//! Nothing rests on the guess: products of one shape give equal scores for equal rows on the
+//! machines we know, but where a relevant score of step 2 differs from that of step 1, the block is
+//! counted again with the scores now known.
 
 use super::measures::{PlaceCounts, TieGroup};
+use super::thresholds::{Space, Thresholds, WIDTH};
 use super::truth::{Judged, Truth};
 use crate::data::RowId;
 use crate::linalg::{RowBuf, vectorized};
@@ -26,33 +24,24 @@ use crate::{Error, Result};
 /// Queries in a block. Fixed, so that results do not depend on the number of threads.
 pub(super) const QUERIES: usize = 64;
 
-/// Bins for each relevant item: with more of them fewer scores are listed, with fewer of them they
-/// stay in the first-level cache.
-const BINS_A_RELEVANT: usize = 8;
-const LEAST_BINS: usize = 1024;
-const MOST_BINS: usize = 1 << 16;
-
-/// Set in the count of a bin that may hold a relevant score.
-const MARK: u32 = 1 << 31;
-
-/// Adding 2^23 leaves the nearest whole number in the low bits of an f32.
-const WHOLE: f32 = 8_388_608.0;
-
+/// Marks an item that is in no list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Scratch space for counting one block after another.
+/// Counts one block after another.
 pub(super) struct Counting<'a> {
     items: &'a Items<'a>,
     tie_rank: Option<&'a [u32]>,
     /// Place of an item in `union`, or `NOWHERE`.
     place: Vec<u32>,
+    /// Items that are relevant to a query of the block.
     union: Vec<RowId>,
     rows: RowBuf,
     products: Vec<f32>,
     queries: Vec<Query>,
+    space: Space,
     /// Added to guesses, so that tests can make them wrong.
     #[cfg(test)]
-    pub(super) disturb: f32,
+    disturb: f32,
 }
 
 /// What is known of one query of the block.
@@ -61,36 +50,16 @@ struct Query {
     judged: Judged,
     /// Scores of the relevant items: first guessed, then exact.
     relevant: Vec<f32>,
+    /// Whether a guess was wrong.
+    is_surprised: bool,
     excluded: Vec<f32>,
     next_relevant: usize,
     next_excluded: usize,
-    scale: Scale,
-    bins: Vec<u32>,
-    /// Keys of scores in marked bins.
-    listed: Vec<u64>,
-}
-
-/// Equal bins over the range of relevant scores.
-#[derive(Clone, Copy, Default)]
-struct Scale {
-    low: f32,
-    /// Bins a unit of score.
-    density: f32,
-    /// The last bin.
-    last: f32,
-}
-
-impl Scale {
-    /// The bin of a score. It never falls as the score rises, whatever is rounded, and that is all
-    /// that counting rests on.
-    #[inline(always)]
-    fn bin(self, score: f32) -> u32 {
-        // Two bins at each end take what lies outside the range.
-        let place = ((score - self.low) * self.density + 2.0)
-            .max(0.0)
-            .min(self.last);
-        (place + WHOLE).to_bits() & 0xffff
-    }
+    /// Relevant items from near to far: their score in the upper half, their place in the lower.
+    order: Vec<u64>,
+    thresholds: Thresholds,
+    /// Items with the score of a relevant one; looked for only where an order of ties is given.
+    tied: Vec<(u64, RowId)>,
 }
 
 impl<'a> Counting<'a> {
@@ -103,6 +72,7 @@ impl<'a> Counting<'a> {
             rows: RowBuf::empty(items.dim()),
             products: Vec::new(),
             queries: Vec::new(),
+            space: Space::default(),
             #[cfg(test)]
             disturb: 0.0,
         }
@@ -122,35 +92,43 @@ impl<'a> Counting<'a> {
             check(&query.judged, *id, self.items.len() as u64)?;
         }
         self.guess(block)?;
-        // The rounding of two products of different shapes may differ; four units in the last
-        // place of the largest number in the sum are enough nearly always.
-        let largest = self.items.largest();
-        let rounding = |place: usize| {
-            let length = block.squared(place).sqrt();
-            ((2.0 * length + largest) * largest * f64::from(2.0 * f32::EPSILON)) as f32
-        };
-        for (place, query) in self.queries.iter_mut().enumerate() {
-            query.mark(rounding(place));
-        }
-        self.pass(block)?;
-        if !self.queries.iter().all(Query::is_covered) {
-            for query in &mut self.queries {
-                query.mark(0.0);
+        loop {
+            self.queries.iter_mut().for_each(Query::start);
+            let mut space = std::mem::take(&mut self.space);
+            self.pass(block, |query, first, scores| {
+                query.take(first, scores);
+                query.thresholds.add(scores, &mut space);
+            })?;
+            self.space = space;
+            // The scores are exact now, so that there is no third time.
+            if !self.queries.iter().any(|query| query.is_surprised) {
+                break;
             }
-            self.pass(block)?;
         }
         let mut counts = PlaceCounts::default();
-        for (query, id) in self.queries.iter_mut().zip(block.ids()) {
-            query.settle(self.items.len() as u64, self.tie_rank, &mut counts);
-            done(*id as u32, &counts);
+        match self.tie_rank {
+            None => {
+                for (query, id) in self.queries.iter_mut().zip(block.ids()) {
+                    query.settle(self.items.len() as u64, &mut counts);
+                    done(*id as u32, &counts);
+                }
+            }
+            Some(ranks) => {
+                self.pass(block, Query::find_tied)?;
+                for (query, id) in self.queries.iter_mut().zip(block.ids()) {
+                    query.settle(self.items.len() as u64, &mut counts);
+                    query.order_ties(ranks, &mut counts);
+                    done(*id as u32, &counts);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Approximate scores of the relevant items.
+    /// Scores of the relevant items, before the others are known.
     fn guess(&mut self, block: &QueryBlock) -> Result<()> {
         self.union.clear();
-        for query in &self.queries {
+        for query in &mut self.queries {
             for (item, _) in &query.judged.relevant {
                 let place = &mut self.place[*item as usize];
                 if *place == NOWHERE {
@@ -158,18 +136,20 @@ impl<'a> Counting<'a> {
                     self.union.push(*item);
                 }
             }
-        }
-        for query in &mut self.queries {
             query.relevant.clear();
             query.relevant.resize(query.judged.relevant.len(), 0.0);
         }
         for (chunk, items) in self.union.chunks(TILE).enumerate() {
             self.items.gather(items, &mut self.rows)?;
+            self.rows.reset(TILE, self.items.dim());
             self.items
                 .products_with(block, self.rows.rows(), &mut self.products);
             let first = (chunk * TILE) as u32;
-            let rows = self.products.chunks_exact(items.len());
-            for (query, row) in self.queries.iter_mut().zip(rows) {
+            for (query, row) in self
+                .queries
+                .iter_mut()
+                .zip(self.products.chunks_exact(TILE))
+            {
                 for (score, (item, _)) in query.relevant.iter_mut().zip(&query.judged.relevant) {
                     let place = self.place[*item as usize].wrapping_sub(first) as usize;
                     if let Some(product) = row.get(place) {
@@ -188,137 +168,61 @@ impl<'a> Counting<'a> {
         Ok(())
     }
 
-    /// Score all tiles, count, list and take the exact scores of relevant and excluded items.
-    fn pass(&mut self, block: &QueryBlock) -> Result<()> {
-        let mut found = [0_u16; TILE];
-        let mut places = [0_u16; TILE];
-        for tile in 0..self.items.tiles() {
+    /// Score all items and show every query that has relevant items its scores, from first to last
+    /// item, with the number of the first item.
+    fn pass(
+        &mut self,
+        block: &QueryBlock,
+        mut visit: impl FnMut(&mut Query, RowId, &[f32]),
+    ) -> Result<()> {
+        for first in (0..self.items.tiles()).step_by(WIDTH / TILE) {
+            let tiles = first..self.items.tiles().min(first + WIDTH / TILE);
+            let width = tiles.len() * TILE;
             self.items
-                .products(block, tile, &mut self.rows, &mut self.products)?;
-            let len = self.items.tile_len(tile);
-            let offsets = &self.items.tile_offsets(tile)[..len];
-            let first = (tile * TILE) as RowId;
+                .products(block, tiles.clone(), &mut self.rows, &mut self.products)?;
+            let start = first * TILE;
+            let len = width.min(self.items.len() - start);
+            let offsets = self.items.offsets(start..start + len);
             for (query, row) in self
                 .queries
                 .iter_mut()
-                .zip(self.products.chunks_exact_mut(TILE))
+                .zip(self.products.chunks_exact_mut(width))
             {
-                if query.judged.relevant.is_empty() {
+                if query.relevant.is_empty() {
                     continue;
                 }
                 let row = &mut row[..len];
-                let count = raise(
-                    row,
-                    offsets,
-                    query.scale,
-                    &mut query.bins,
-                    &mut places,
-                    &mut found,
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (product, offset) in row.iter_mut().zip(offsets) {
+                            *product += offset;
+                        }
+                    },
                 );
-                query.take(first, row);
-                let listed = found[..count].iter().map(|place| {
-                    let rank = self
-                        .tie_rank
-                        .map_or(0, |ranks| ranks[first as usize + usize::from(*place)]);
-                    ordered(row[usize::from(*place)]) << 32 | u64::from(rank)
-                });
-                query.listed.extend(listed);
+                visit(query, start as RowId, row);
             }
         }
         Ok(())
     }
 }
 
-/// Turn a row of products into scores, raise the count of each score's bin, and write the places of
-/// scores in marked bins to `found`; returns their number.
-fn raise(
-    row: &mut [f32],
-    offsets: &[f32],
-    scale: Scale,
-    bins: &mut [u32],
-    places: &mut [u16; TILE],
-    found: &mut [u16; TILE],
-) -> usize {
-    vectorized(
-        #[inline(always)]
-        || {
-            for ((product, offset), place) in row.iter_mut().zip(offsets).zip(places.iter_mut()) {
-                *product += offset;
-                *place = scale.bin(*product) as u16;
-            }
-        },
-    );
-    match bins.len() {
-        0x0400 => raise_bins::<0x0400>(&places[..row.len()], bins, found),
-        0x0800 => raise_bins::<0x0800>(&places[..row.len()], bins, found),
-        0x1000 => raise_bins::<0x1000>(&places[..row.len()], bins, found),
-        0x2000 => raise_bins::<0x2000>(&places[..row.len()], bins, found),
-        0x4000 => raise_bins::<0x4000>(&places[..row.len()], bins, found),
-        0x8000 => raise_bins::<0x8000>(&places[..row.len()], bins, found),
-        _ => raise_bins::<0x10000>(&places[..row.len()], bins, found),
-    }
-}
-
-/// The number of bins is a constant here, so that no index needs a check: this is the one loop over
-/// all scores that cannot be vectorised.
-fn raise_bins<const BINS: usize>(
-    places: &[u16],
-    bins: &mut [u32],
-    found: &mut [u16; TILE],
-) -> usize {
-    let Ok(bins) = <&mut [u32; BINS]>::try_from(bins) else {
-        return 0;
-    };
-    // Two loops: where a mark is written must not depend on a count just read, or every read would
-    // wait for the write before it.
-    let mut marks = [0_u8; TILE];
-    for (mark, bin) in marks.iter_mut().zip(places) {
-        let slot = &mut bins[usize::from(*bin) & (BINS - 1)];
-        *mark = (*slot >> 31) as u8;
-        *slot = slot.wrapping_add(1);
-    }
-    let mut count = 0_usize;
-    for (place, mark) in marks.iter().enumerate() {
-        // Written always, kept only where the bin is marked: no branch to guess wrong.
-        found[count & (TILE - 1)] = place as u16;
-        count += usize::from(*mark);
-    }
-    count
-}
-
 impl Query {
-    /// Lay out bins over the known scores and mark those within `rounding` of one.
-    fn mark(&mut self, rounding: f32) {
-        let wanted = (self.relevant.len() * BINS_A_RELEVANT).next_power_of_two();
-        let bins = wanted.clamp(LEAST_BINS, MOST_BINS);
-        self.bins.clear();
-        self.bins.resize(bins, 0);
-        self.listed.clear();
+    /// Make ready for a pass with the relevant scores as they are known.
+    fn start(&mut self) {
+        self.is_surprised = false;
         self.next_relevant = 0;
         self.next_excluded = 0;
         self.excluded.clear();
         self.excluded.resize(self.judged.excluded.len(), 0.0);
-        let low = self.relevant.iter().copied().fold(f32::INFINITY, f32::min);
-        let high = self
-            .relevant
-            .iter()
-            .copied()
-            .fold(f32::NEG_INFINITY, f32::max);
-        // A bin is not narrower than the rounding, or one score would mark many.
-        let width = ((high - low) / (bins - 4) as f32)
-            .max(rounding)
-            .max(f32::MIN_POSITIVE * 1e6);
-        self.scale = Scale {
-            low,
-            density: 1.0 / width,
-            last: (bins - 1) as f32,
-        };
-        for score in &self.relevant {
-            let first = self.scale.bin(score - rounding);
-            for bin in first..=self.scale.bin(score + rounding) {
-                self.bins[bin as usize] = MARK;
-            }
-        }
+        self.tied.clear();
+        self.order.clear();
+        let keys = self.relevant.iter().enumerate();
+        self.order
+            .extend(keys.map(|(place, score)| ordered(*score) << 32 | place as u64));
+        self.order.sort_unstable();
+        let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
+        self.thresholds.set(groups.map(|group| score_of(group[0])));
     }
 
     /// Take the exact scores of this query's items out of a row that starts at item `first`.
@@ -327,7 +231,10 @@ impl Query {
         while let Some((item, _)) = self.judged.relevant.get(self.next_relevant)
             && *item < end
         {
-            self.relevant[self.next_relevant] = row[(item - first) as usize];
+            let score = row[(item - first) as usize];
+            let known = &mut self.relevant[self.next_relevant];
+            self.is_surprised |= *known != score;
+            *known = score;
             self.next_relevant += 1;
         }
         while let Some(item) = self.judged.excluded.get(self.next_excluded)
@@ -338,98 +245,91 @@ impl Query {
         }
     }
 
-    /// Whether every relevant score lies in a marked bin, as the listing supposed.
-    fn is_covered(&self) -> bool {
-        let marked = |score: &f32| self.bins[self.scale.bin(*score) as usize] & MARK != 0;
-        self.relevant.iter().all(marked)
-    }
-
-    /// Turn bins and lists into counts before and among the relevant scores.
-    fn settle(&mut self, items: u64, tie_rank: Option<&[u32]>, counts: &mut PlaceCounts) {
+    /// Turn counts of all items into counts of irrelevant items.
+    fn settle(&mut self, items: u64, counts: &mut PlaceCounts) {
         counts.groups.clear();
         counts.grades.clear();
         counts.missing.clear();
         counts.irrelevant =
             items - (self.judged.relevant.len() + self.judged.excluded.len()) as u64;
-        let key = |score: f32, item: RowId| {
-            let rank = tie_rank.map_or(0, |ranks| ranks[item as usize]);
-            ordered(score) << 32 | u64::from(rank)
-        };
-        let mut relevant: Vec<(u64, f32)> = self
-            .relevant
+        let place = |key: &u64| (key & 0xffff_ffff) as usize;
+        let grades = self
+            .order
             .iter()
-            .zip(&self.judged.relevant)
-            .map(|(score, (item, grade))| (key(*score, *item), *grade))
-            .collect();
-        relevant.sort_unstable_by_key(|(key, _)| *key);
-        let mut keys: Vec<u64> = Vec::with_capacity(relevant.len());
-        for group in relevant.chunk_by(|a, b| a.0 == b.0) {
-            keys.push(group[0].0);
-            counts.grades.extend(group.iter().map(|(_, grade)| *grade));
+            .map(|key| self.judged.relevant[place(key)].1);
+        counts.grades.extend(grades);
+        self.excluded.sort_unstable_by(f32::total_cmp);
+        let (mut relevant_before, mut excluded_before) = (0, 0);
+        let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
+        for (group, count) in groups.zip(self.thresholds.finish()) {
+            let (score, relevant) = (score_of(group[0]), group.len() as u64);
+            let excluded = &self.excluded[excluded_before as usize..];
+            let nearer = excluded.iter().take_while(|other| **other < score).count();
+            let tied = excluded[nearer..]
+                .iter()
+                .take_while(|other| **other == score)
+                .count();
+            excluded_before += nearer as u64;
             counts.groups.push(TieGroup {
-                nearer: 0,
-                tied: 0,
-                relevant: group.len() as u64,
+                nearer: count.below - relevant_before - excluded_before,
+                tied: count.equal - relevant - tied as u64,
+                relevant,
             });
-        }
-        // between[i]: items behind key i − 1 and before key i; at[i]: items at key i.
-        let mut between = vec![0_i64; keys.len() + 1];
-        let mut at = vec![0_i64; keys.len()];
-        // From here on a bin holds the number of keys in bins before it.
-        let mut start = 0;
-        for (number, key) in keys.iter().enumerate() {
-            let end = self.scale.bin(score_of(*key)) as usize;
-            if end >= start {
-                between[number] += unmarked(&mut self.bins[start..=end], number as u32);
-                start = end + 1;
-            }
-        }
-        between[keys.len()] += unmarked(&mut self.bins[start..], keys.len() as u32);
-        let find = |key: u64| {
-            let bin = self.scale.bin(score_of(key)) as usize;
-            let first = self.bins[bin] as usize;
-            let end = self
-                .bins
-                .get(bin + 1)
-                .map_or(keys.len(), |next| *next as usize);
-            let number = first + keys[first..end].partition_point(|known| *known < key);
-            (number, keys.get(number) == Some(&key))
-        };
-        for key in &self.listed {
-            match find(*key) {
-                (number, true) => at[number] += 1,
-                (number, false) => between[number] += 1,
-            }
-        }
-        for (score, item) in self.excluded.iter().zip(&self.judged.excluded) {
-            match find(key(*score, *item)) {
-                (number, true) => at[number] -= 1,
-                (number, false) => between[number] -= 1,
-            }
-        }
-        let mut nearer = 0;
-        for (group, (between, at)) in counts.groups.iter_mut().zip(between.iter().zip(&at)) {
-            nearer += *between as u64;
-            group.nearer = nearer;
-            group.tied = *at as u64 - group.relevant;
-            nearer += group.tied;
+            excluded_before += tied as u64;
+            relevant_before += relevant;
         }
     }
-}
 
-/// Sum of the counts of unmarked bins; each bin is then overwritten.
-fn unmarked(bins: &mut [u32], number: u32) -> i64 {
-    vectorized(
-        #[inline(always)]
-        || {
-            let mut sum = 0_u64;
-            for bin in bins {
-                sum += u64::from(if *bin & MARK == 0 { *bin } else { 0 });
-                *bin = number;
+    /// Remember items whose score is that of a relevant item.
+    fn find_tied(&mut self, first: RowId, scores: &[f32]) {
+        let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
+        for (group, count) in groups.zip(self.thresholds.finish()) {
+            // A lone relevant item of its score has no order to settle.
+            if count.equal > 1 {
+                let score = score_of(group[0]);
+                let found = scores
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, other)| **other == score);
+                let found = found.map(|(place, _)| (group[0] >> 32, first + place as RowId));
+                self.tied.extend(found);
             }
-            sum as i64
-        },
-    )
+        }
+    }
+
+    /// Split groups into single items by the rank that orders ties.
+    fn order_ties(&mut self, ranks: &[u32], counts: &mut PlaceCounts) {
+        self.tied
+            .sort_unstable_by_key(|(score, item)| (*score, ranks[*item as usize]));
+        let mut tied = self.tied.chunk_by(|a, b| a.0 == b.0).peekable();
+        let groups = std::mem::take(&mut counts.groups);
+        let grades = std::mem::take(&mut counts.grades);
+        let keys = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
+        let mut grade = grades.into_iter();
+        for (group, key) in groups.into_iter().zip(keys) {
+            let Some(items) = tied.next_if(|items| items[0].0 == key[0] >> 32) else {
+                counts.groups.push(group);
+                counts.grades.extend(grade.by_ref().take(1));
+                continue;
+            };
+            // Grades are found again by item.
+            grade.by_ref().take(group.relevant as usize).for_each(drop);
+            let mut nearer = group.nearer;
+            for (_, item) in items {
+                let relevant = self.judged.relevant.binary_search_by_key(item, |(i, _)| *i);
+                if let Ok(place) = relevant {
+                    counts.groups.push(TieGroup {
+                        nearer,
+                        tied: 0,
+                        relevant: 1,
+                    });
+                    counts.grades.push(self.judged.relevant[place].1);
+                } else if self.judged.excluded.binary_search(item).is_err() {
+                    nearer += 1;
+                }
+            }
+        }
+    }
 }
 
 /// Refuse a truth that breaks its promises, before anything is indexed with it.
@@ -441,9 +341,7 @@ fn check(judged: &Judged, query: RowId, items: u64) -> Result<()> {
         })
     };
     let relevant = || judged.relevant.iter().map(|(item, _)| *item);
-    let increasing =
-        relevant().is_sorted_by(|a, b| a < b) && judged.excluded.is_sorted_by(|a, b| a < b);
-    if !increasing {
+    if !relevant().is_sorted_by(|a, b| a < b) || !judged.excluded.is_sorted_by(|a, b| a < b) {
         return problem("its relevant and excluded items must be increasing".into());
     }
     if let Some(item) = relevant().last().max(judged.excluded.last().copied())
@@ -451,20 +349,17 @@ fn check(judged: &Judged, query: RowId, items: u64) -> Result<()> {
     {
         return problem(format!("names item {item}, but there are {items} items"));
     }
-    let grades = judged.relevant.iter().map(|(_, grade)| *grade);
-    if let Some(grade) = grades
-        .into_iter()
-        .find(|grade| !(*grade > 0.0 && grade.is_finite()))
-    {
+    let grades = || judged.relevant.iter().map(|(_, grade)| *grade);
+    if let Some(grade) = grades().find(|grade| !(*grade > 0.0 && grade.is_finite())) {
         return problem(format!("expected grades above 0, but found {grade}"));
     }
-    let shared = |item: &RowId| {
+    let is_relevant = |item: &&RowId| {
         judged
             .relevant
-            .binary_search_by_key(item, |(i, _)| *i)
+            .binary_search_by_key(*item, |(i, _)| *i)
             .is_ok()
     };
-    if let Some(item) = judged.excluded.iter().find(|item| shared(item)) {
+    if let Some(item) = judged.excluded.iter().find(is_relevant) {
         return problem(format!("item {item} is both relevant and excluded"));
     }
     Ok(())

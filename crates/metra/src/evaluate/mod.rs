@@ -13,6 +13,7 @@ mod measures;
 mod ranking;
 mod significance;
 mod single_shot;
+mod thresholds;
 mod truth;
 
 pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};

@@ -10,7 +10,7 @@ use super::reduce::{coordinates, principal_axes};
 use super::{Learner, Parameters, Problem, Run};
 use crate::data::Corpus;
 use crate::execute::{keyed_sums, moments};
-use crate::linalg::{RowBuf, discriminant_directions, transposed_product};
+use crate::linalg::{RowBuf, discriminant_directions};
 use crate::metric::{LowRank, Map};
 use crate::supervision::Labels;
 use crate::{Error, Result};
@@ -83,16 +83,7 @@ pub(super) fn discriminant(
         let axes = principal_axes(corpus)?;
         let reduced = coordinates(corpus, &axes)?;
         let (small, _) = direct(&reduced, labels, ridge, usable(rank, axes.rank())?)?;
-        let mut weights = RowBuf::empty(corpus.dim());
-        // rank × r times r × d: the transposed product sums over r.
-        let mut transposed = RowBuf::zeros(small.dim(), small.len());
-        for i in 0..small.len() {
-            for j in 0..small.dim() {
-                transposed.row_mut(j)[i] = small.row(i)[j];
-            }
-        }
-        transposed_product(transposed.rows(), axes.basis.rows().rows(), &mut weights)?;
-        return Ok((weights, axes.mean));
+        return Ok((axes.carry_back(&small)?, axes.mean));
     }
     direct(corpus, labels, ridge, rank)
 }

@@ -142,6 +142,9 @@ pub trait Observer {
     fn progress(&mut self, progress: &Progress);
 }
 
+/// Judges a map on a validation part; larger is better.
+pub type Validate<'a> = dyn FnMut(&Map) -> Result<f64> + 'a;
+
 /// Circumstances of one fit: seed, who watches, who validates, who may stop it.
 #[derive(Default)]
 pub struct Run<'a> {
@@ -150,7 +153,7 @@ pub struct Run<'a> {
     /// Who watches.
     pub observer: Option<&'a mut dyn Observer>,
     /// Judges a map on a validation part (larger is better); used for early stopping.
-    pub validate: Option<&'a mut dyn FnMut(&Map) -> Result<f64>>,
+    pub validate: Option<&'a mut Validate<'a>>,
     /// Stop after this many steps of the schedule, as an earlier run's best step showed.
     pub last_step: Option<u64>,
     /// Set by another thread to stop the fit with [`Error::Interrupted`].

@@ -6,7 +6,7 @@
 
 use crate::data::{Corpus, MemoryCorpus, SCAN_ROWS};
 use crate::execute::{Moments, moments};
-use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_outer, map_rows};
+use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_outer, map_rows, transposed_product};
 use crate::metric::LowRank;
 use crate::{Error, Result};
 use faer::Mat;
@@ -42,6 +42,19 @@ impl PrincipalAxes {
     /// Directions with variance above rounding noise.
     pub(crate) fn rank(&self) -> usize {
         self.variances.len()
+    }
+
+    /// A map of reduced coordinates as a map of the vectors themselves: map · basis.
+    pub(crate) fn carry_back(&self, map: &RowBuf) -> Result<RowBuf> {
+        let mut transposed = RowBuf::zeros(map.dim(), map.len());
+        for (row, values) in map.rows().iter().enumerate() {
+            for (column, value) in values.iter().enumerate() {
+                transposed.row_mut(column)[row] = *value;
+            }
+        }
+        let mut full = RowBuf::empty(self.dim);
+        transposed_product(transposed.rows(), self.basis.rows().rows(), &mut full)?;
+        Ok(full)
     }
 
     /// The whitening map of this rank with a ridge relative to the mean variance.

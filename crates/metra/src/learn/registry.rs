@@ -16,8 +16,10 @@ pub struct Entry {
     pub needs: &'static str,
     /// Its parameters.
     pub parameters: fn() -> Vec<Parameter>,
-    build: fn(&BTreeMap<String, String>) -> Result<Box<dyn Learner>>,
+    build: Build,
 }
+
+type Build = fn(&BTreeMap<String, String>) -> Result<Box<dyn Learner>>;
 
 /// All learners, simplest first.
 pub const ENTRIES: &[Entry] = &[

@@ -52,8 +52,8 @@ pub fn cross(left: Rows<'_>, right: Rows<'_>, factor: f32, out: &mut [f32]) {
     );
 }
 
-/// `out = factor · weights · rows` on the calling thread, where `weights` is (n × rows.len).
-/// With `transposed`, `weights` is (rows.len × n) and its transpose is used.
+/// `out = factor · weights · rows` (or added to `out`) on the calling thread, where `weights` is
+/// (n × rows.len).
 pub fn mix(weights: MatRef<'_, f32>, rows: Rows<'_>, factor: f32, accum: Accum, out: &mut [f32]) {
     matmul(
         MatMut::from_row_major_slice_mut(out, weights.nrows(), rows.dim()),
@@ -77,17 +77,7 @@ pub fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> 
     }
     let (height, width) = (left.dim(), right.dim());
     out.reset(height, width);
-    let tiles: Vec<MatMut<'_, f32>> = {
-        let mut rest = out.mat_mut();
-        let mut tiles = Vec::new();
-        while rest.ncols() > TILE_COLUMNS {
-            let (tile, tail) = rest.split_at_col_mut(TILE_COLUMNS);
-            tiles.push(tile);
-            rest = tail;
-        }
-        tiles.push(rest);
-        tiles
-    };
+    let tiles = column_tiles(out.mat_mut());
     tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
         let columns = tile.ncols();
         matmul(
@@ -104,14 +94,7 @@ pub fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> 
 
 /// Add `rowsᵀ · rows` to `sum`, in f64. Tasks own tiles of the output.
 pub fn accumulate_outer(rows: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
-    let mut tiles = Vec::new();
-    let mut rest = sum;
-    while rest.ncols() > TILE_COLUMNS {
-        let (tile, tail) = rest.split_at_col_mut(TILE_COLUMNS);
-        tiles.push(tile);
-        rest = tail;
-    }
-    tiles.push(rest);
+    let tiles = column_tiles(sum);
     tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
         let columns = tile.ncols();
         matmul(
@@ -123,6 +106,19 @@ pub fn accumulate_outer(rows: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
             Par::Seq,
         );
     });
+}
+
+/// The columns of a matrix in pieces of [`TILE_COLUMNS`], each to be written by one task.
+fn column_tiles<T>(matrix: MatMut<'_, T>) -> Vec<MatMut<'_, T>> {
+    let mut tiles = Vec::new();
+    let mut rest = matrix;
+    while rest.ncols() > TILE_COLUMNS {
+        let (tile, tail) = rest.split_at_col_mut(TILE_COLUMNS);
+        tiles.push(tile);
+        rest = tail;
+    }
+    tiles.push(rest);
+    tiles
 }
 
 /// Squared Euclidean norm of every row.

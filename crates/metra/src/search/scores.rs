@@ -16,7 +16,11 @@ use crate::data::{Corpus, RowId};
 use crate::linalg::{RowBuf, Rows, cross, vectorized};
 use crate::metric::Space;
 use crate::{Error, Result};
+use faer::linalg::matmul::matmul;
+use faer::prelude::ReborrowMut;
+use faer::{Accum, MatMut, Par};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Items in a tile. A tile of scores for a block of queries stays in the second-level cache.
 pub(crate) const TILE: usize = 1024;
@@ -137,24 +141,14 @@ impl<'a> Items<'a> {
         self.offsets.len() / TILE
     }
 
-    /// Items in a tile, without the filling.
-    pub(crate) fn tile_len(&self, tile: usize) -> usize {
-        TILE.min(self.len() - tile * TILE)
-    }
-
-    /// What is added to the products of a tile.
-    pub(crate) fn tile_offsets(&self, tile: usize) -> &[f32] {
-        &self.offsets[tile * TILE..(tile + 1) * TILE]
+    /// What is added to the products of these items.
+    pub(crate) fn offsets(&self, items: Range<usize>) -> &[f32] {
+        &self.offsets[items]
     }
 
     /// What is added to the products of one item.
     pub(crate) fn offset(&self, item: RowId) -> f32 {
         self.offsets[item as usize]
-    }
-
-    /// Longest converted item.
-    pub(crate) fn largest(&self) -> f64 {
-        self.largest
     }
 
     /// Converted items by number, in the order named.
@@ -192,32 +186,40 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// Products of a block of queries with a tile of items, row-major: add [`Self::tile_offsets`]
-    /// to get scores. Rows of `out` have [`TILE`] columns. Refuses scores that are not finite.
+    /// Products of a block of queries with some tiles of items, row-major: add the offsets to get
+    /// scores. Rows of `out` have a column for every item of the tiles, filling included. Refuses
+    /// scores that are not finite.
     pub(crate) fn products(
         &self,
         queries: &QueryBlock,
-        tile: usize,
+        tiles: Range<usize>,
         buffer: &mut RowBuf,
         out: &mut Vec<f32>,
     ) -> Result<()> {
-        out.resize(queries.rows.len() * TILE, 0.0);
-        cross(
-            queries.rows.rows(),
-            self.tile(tile, buffer)?,
-            self.factor(),
-            out,
-        );
+        let width = tiles.len() * TILE;
+        out.resize(queries.rows.len() * width, 0.0);
+        let mut all = MatMut::from_row_major_slice_mut(out, queries.rows.len(), width);
+        for (place, tile) in tiles.clone().enumerate() {
+            matmul(
+                all.rb_mut().subcols_mut(place * TILE, TILE),
+                Accum::Replace,
+                queries.rows.rows().mat(),
+                self.tile(tile, buffer)?.mat().transpose(),
+                self.factor(),
+                Par::Seq,
+            );
+        }
         if self.is_safe(queries) {
             return Ok(());
         }
-        for (row, query) in out.chunks_exact(TILE).zip(&queries.ids) {
-            let offsets = &self.tile_offsets(tile)[..self.tile_len(tile)];
+        let start = tiles.start * TILE;
+        let offsets = self.offsets(start..self.len().min(start + width));
+        for (row, query) in out.chunks_exact(width).zip(&queries.ids) {
             for (place, (product, offset)) in row.iter().zip(offsets).enumerate() {
                 if !(product + offset).is_finite() {
                     return Err(Error::Score {
                         query: *query,
-                        item: (tile * TILE + place) as u64,
+                        item: (start + place) as u64,
                         score: product + offset,
                     });
                 }

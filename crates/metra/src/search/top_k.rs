@@ -111,9 +111,9 @@ fn search_block(
     let (mut buffer, mut tile_scores) = (RowBuf::empty(items.dim()), Vec::new());
     let mut passed = [0_u32; STRETCH];
     for tile in 0..items.tiles() {
-        items.products(queries, tile, &mut buffer, &mut tile_scores)?;
-        let len = items.tile_len(tile);
-        let offsets = &items.tile_offsets(tile)[..len];
+        items.products(queries, tile..tile + 1, &mut buffer, &mut tile_scores)?;
+        let len = TILE.min(items.len() - tile * TILE);
+        let offsets = items.offsets(tile * TILE..tile * TILE + len);
         let rows = tile_scores.chunks_exact_mut(TILE);
         for ((row, reservoir), own) in rows.zip(&mut nearest).zip(queries.ids()) {
             let own = if exclude_self { *own } else { RowId::MAX };

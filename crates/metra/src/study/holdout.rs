@@ -111,12 +111,26 @@ pub fn hold_out(
         (HoldOut::None, _) => return Ok((units.to_vec(), Vec::new())),
         (HoldOut::Identities | HoldOut::Rows, Supervision::Labels(labels)) => {
             let classes: Vec<u32> = units.iter().map(|u| labels.of()[*u as usize]).collect();
-            let (kept, held) = if kind == HoldOut::Identities {
-                whole_classes(&classes, share, &mut stream)
+            if kind == HoldOut::Identities {
+                let (kept, held) = whole_classes(&classes, share, &mut stream);
+                (pick(kept), pick(held))
             } else {
-                stratified_rows(&classes, share, &mut stream)
-            };
-            (pick(kept), pick(held))
+                // A smaller part takes fewer classes, not fewer rows of each: a held-out row needs
+                // others of its class to be found.
+                let (mut kept, part) = if share < portion.share {
+                    whole_classes(&classes, share / portion.share, &mut stream)
+                } else {
+                    (Vec::new(), (0..units.len() as u64).collect())
+                };
+                let part_classes: Vec<u32> = part.iter().map(|p| classes[*p as usize]).collect();
+                let (more, held) = stratified_rows(&part_classes, portion.share, &mut stream);
+                kept.extend(more.into_iter().map(|p| part[p as usize]));
+                kept.sort_unstable();
+                (
+                    pick(kept),
+                    pick(held.into_iter().map(|p| part[p as usize]).collect()),
+                )
+            }
         }
         (HoldOut::Queries, Supervision::Judgements(_)) => {
             let (kept, held) = positions(units.len() as u64, share, &mut stream);
@@ -163,4 +177,117 @@ fn without_shared_items(judgements: &Judgements, kept: Vec<u64>, held: &[u64]) -
                 .all(|(item, _)| !taken[*item as usize])
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic::Nuisance;
+    use crate::metric::Storage;
+    use crate::study::Collection;
+    use crate::supervision::{Judgement, Labels};
+    use std::collections::BTreeMap;
+
+    fn split(
+        kind: HoldOut,
+        classes: u64,
+        rows: usize,
+        portion: Portion,
+    ) -> (Vec<u64>, Vec<u64>, Labels) {
+        let set = Nuisance {
+            classes,
+            signal: 1,
+            noise: 1,
+            seed: 1,
+        }
+        .rows(rows);
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let material = Material {
+            items: Collection {
+                corpus: &set.corpus,
+                groups: None,
+            },
+            queries: None,
+            supervision: Supervision::labels(labels.clone()),
+            storage: Storage::default(),
+        };
+        let units: Vec<u64> = (0..rows as u64).collect();
+        let (kept, held) = hold_out(&material, &units, kind, portion, 1, "test").unwrap();
+        (kept, held, labels)
+    }
+
+    #[test]
+    fn a_capped_part_of_rows_keeps_mates_together() {
+        // 1,000 classes of 20 rows; 20 % would be 4,000 rows, at most 400 are taken: 4 rows each
+        // of about 100 classes.
+        let (kept, held, labels) = split(
+            HoldOut::Rows,
+            1000,
+            20_000,
+            Portion {
+                share: 0.2,
+                most: 400,
+            },
+        );
+        assert_eq!(kept.len() + held.len(), 20_000);
+        assert!((350..450).contains(&held.len()), "{}", held.len());
+        let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
+        for row in &held {
+            *sizes.entry(labels.of()[*row as usize]).or_default() += 1;
+        }
+        assert!(sizes.values().all(|s| *s == 4), "{sizes:?}");
+    }
+
+    #[test]
+    fn held_out_identities_are_new() {
+        let portion = Portion {
+            share: 0.2,
+            most: 100_000,
+        };
+        let (kept, held, labels) = split(HoldOut::Identities, 50, 200, portion);
+        let class = |row: &u64| labels.of()[*row as usize];
+        assert_eq!(held.len(), 40);
+        assert!(
+            held.iter()
+                .all(|h| kept.iter().all(|k| class(k) != class(h)))
+        );
+    }
+
+    #[test]
+    fn held_out_items_are_unseen() {
+        let set = Nuisance {
+            classes: 5,
+            signal: 1,
+            noise: 1,
+            seed: 1,
+        }
+        .rows(40);
+        let lines: Vec<Judgement> = (0..40)
+            .map(|query| Judgement {
+                query,
+                item: query / 2,
+                grade: 1.0,
+            })
+            .collect();
+        let judgements = Judgements::new(40, 40, &lines).unwrap();
+        let collection = Collection {
+            corpus: &set.corpus,
+            groups: None,
+        };
+        let material = Material {
+            items: collection,
+            queries: Some(collection),
+            supervision: Supervision::judgements(judgements),
+            storage: Storage::default(),
+        };
+        let units: Vec<u64> = (0..40).collect();
+        let portion = Portion {
+            share: 0.25,
+            most: 1000,
+        };
+        let (kept, held) = hold_out(&material, &units, HoldOut::Items, portion, 1, "test").unwrap();
+        assert_eq!(held.len(), 10);
+        assert!(held.iter().all(|h| kept.iter().all(|k| k / 2 != h / 2)));
+        assert!(hold_out(&material, &units, HoldOut::Rows, portion, 1, "test").is_err());
+    }
 }

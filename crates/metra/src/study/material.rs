@@ -35,6 +35,9 @@ pub struct Material<'a> {
     pub storage: Storage,
 }
 
+/// Judges fitted steps and a map on a validation part; larger is better.
+pub type Validation<'a> = dyn Fn(&[Step], &Map) -> Result<f64> + 'a;
+
 /// Who is searched for by whom when a part is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -158,7 +161,7 @@ impl<'a> Material<'a> {
         recipe: &Recipe,
         learner: &dyn Learner,
         run: &mut Run<'_>,
-        validate: Option<&dyn Fn(&[Step], &Map) -> Result<f64>>,
+        validate: Option<&Validation<'_>>,
     ) -> Result<(Vec<Step>, Map)> {
         match (&self.supervision, self.queries) {
             (Supervision::Labels(labels), _) => {
@@ -319,7 +322,7 @@ fn fit_validated(
     problem: &Problem<'_>,
     run: &mut Run<'_>,
     steps: &[Step],
-    validate: Option<&dyn Fn(&[Step], &Map) -> Result<f64>>,
+    validate: Option<&Validation<'_>>,
 ) -> Result<Map> {
     let Some(validate) = validate else {
         return learner.fit(problem, run);

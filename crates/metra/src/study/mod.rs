@@ -7,7 +7,7 @@ mod repeat;
 mod scores;
 
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
-pub use material::{Collection, Judging, Material, Protocol, check_protocol};
+pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
 pub use scores::Scores;
 

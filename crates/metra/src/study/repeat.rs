@@ -13,6 +13,16 @@ pub struct MeanAndDeviation {
     pub deviation: f64,
 }
 
+impl MeanAndDeviation {
+    /// Of these values.
+    pub fn over(values: &[f64]) -> Self {
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let deviation = (squares / values.len().saturating_sub(1).max(1) as f64).sqrt();
+        MeanAndDeviation { mean, deviation }
+    }
+}
+
 /// One measure over splits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -44,17 +54,10 @@ fn summarise_one(measure: Measure, splits: &[Verdicts], place: usize) -> Summary
     Summary {
         measure: measure.to_string(),
         ahead: base.iter().zip(&learned).filter(|(b, l)| l > b).count(),
-        base: over(&base),
-        learned: over(&learned),
+        base: MeanAndDeviation::over(&base),
+        learned: MeanAndDeviation::over(&learned),
         splits: splits.len(),
     }
-}
-
-fn over(values: &[f64]) -> MeanAndDeviation {
-    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let deviation = (squares / values.len().saturating_sub(1).max(1) as f64).sqrt();
-    MeanAndDeviation { mean, deviation }
 }
 
 #[cfg(test)]
@@ -64,8 +67,8 @@ mod tests {
     #[test]
     fn deviation_by_hand() {
         // 1, 2, 3: mean 2, squares 1 + 0 + 1 over 2.
-        let found = over(&[1.0, 2.0, 3.0]);
+        let found = MeanAndDeviation::over(&[1.0, 2.0, 3.0]);
         assert_eq!((found.mean, found.deviation), (2.0, 1.0));
-        assert_eq!(over(&[5.0]).deviation, 0.0);
+        assert_eq!(MeanAndDeviation::over(&[5.0]).deviation, 0.0);
     }
 }

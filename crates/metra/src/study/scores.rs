@@ -25,12 +25,7 @@ impl Scores {
     }
 
     /// Take in one trial; `ids` name its queries and `cluster` what each belongs to in all trials.
-    pub(super) fn extend(
-        &mut self,
-        ids: &[u64],
-        cluster: impl Fn(u64) -> u64,
-        found: &Evaluation,
-    ) {
+    pub(super) fn extend(&mut self, ids: &[u64], cluster: impl Fn(u64) -> u64, found: &Evaluation) {
         for (values, measure) in self.values.iter_mut().zip(&self.measures) {
             values.extend_from_slice(found.of(*measure).unwrap_or(&[]));
         }

@@ -62,7 +62,7 @@ impl Judgements {
                 sorted.push((line.query, line.item, line.grade));
             }
         }
-        sorted.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        sorted.sort_by_key(|line| (line.0, line.1));
         if let Some(pair) = sorted
             .windows(2)
             .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))

@@ -18,7 +18,7 @@ use super::parameters::{Checked, Choice, parameters, require, require_rank};
 use super::reduce::{PrincipalAxes, coordinates, principal_axes};
 use super::{Learner, Parameters, Problem, Progress, Run};
 use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
-use crate::linalg::{RowBuf, cross, mix, transposed_product, vectorized};
+use crate::linalg::{RowBuf, cross, mix, vectorized};
 use crate::metric::{LowRank, Map};
 use crate::optimize::Adam;
 use crate::random::Stream;
@@ -263,17 +263,7 @@ impl<'a> Field<'a> {
     fn carry_back(&self, map: &RowBuf, inverse: f32, centre: bool) -> Result<Map> {
         let mut weights = match &self.reduced {
             None => map.clone(),
-            Some((axes, _)) => {
-                let mut transposed = RowBuf::zeros(map.dim(), map.len());
-                for i in 0..map.len() {
-                    for j in 0..map.dim() {
-                        transposed.row_mut(j)[i] = map.row(i)[j];
-                    }
-                }
-                let mut full = RowBuf::empty(axes.basis.rows().dim());
-                transposed_product(transposed.rows(), axes.basis.rows().rows(), &mut full)?;
-                full
-            }
+            Some((axes, _)) => axes.carry_back(map)?,
         };
         for value in weights.values_mut() {
             *value *= inverse;
