@@ -92,11 +92,12 @@ def compare(title, binary, data, labels, least):
     counts, largest, wrong = dict.fromkeys(MEASURES, 0), 0.0, []
     for query, values in wanted.items():
         for name, value in values.items():
-            difference = abs(found["per_query"][query][name] - value)
+            ours = found["per_query"][query][name]
+            difference = abs(ours - value)
             counts[name] += 1
             largest = max(largest, difference)
             if not difference <= TOLERANCE:
-                wrong.append(f"query {query} {name}: {found['per_query'][query][name]!r}, not {value!r}")
+                wrong.append(f"query {query} {name}: {ours!r}, not {value!r}")
     shown = ", ".join(f"{count} {name}" for name, count in counts.items())
     print(f"  {title}: {shown}; largest difference {largest:.1e}")
     for line in wrong[:5]:

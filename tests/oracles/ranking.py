@@ -100,7 +100,8 @@ def compare(title, found, expected):
             largest = max(largest, difference)
             if not difference <= TOLERANCE:
                 wrong.append(f"{query} {ours}: {found[query][ours]!r}, not {values[theirs]!r}")
-    print(f"  {title}: {compared} values of {len(expected)} queries, largest difference {largest:.1e}")
+    counts = f"{compared} values of {len(expected)} queries"
+    print(f"  {title}: {counts}, largest difference {largest:.1e}")
     for line in wrong[:5]:
         print(f"    {line}")
     return not wrong
@@ -113,15 +114,16 @@ def main():
     relevant = {query for query in expected if max(qrels[query].values()) > 0}
     ties = sum(len(set(documents.values())) < len(documents) for documents in run.values())
     unranked = sum(any(g > 0 and d not in run[q] for d, g in qrels[q].items()) for q in expected)
-    print(f"  {len(run)} rankings, {ties} with ties, {unranked} with relevant documents not ranked,")
-    print(f"  {len(expected) - len(relevant)} with nothing relevant, {len(run) - len(expected)} not judged")
+    empty, unjudged = len(expected) - len(relevant), len(run) - len(expected)
+    print(f"  {len(run)} rankings: {ties} have ties, {unranked} relevant documents not ranked,")
+    print(f"  {empty} nothing relevant, {unjudged} no judgements")
     with tempfile.TemporaryDirectory() as folder:
         paths = write(Path(folder), run, qrels)
         plain = metra(sys.argv[1], *paths)
         counted = metra(sys.argv[1], *paths, "--count-empty")
     good = compare("something relevant", plain["per_query"], {q: expected[q] for q in relevant})
-    if plain["skipped_queries"] != len(expected) - len(relevant):
-        print(f"  {plain['skipped_queries']} queries skipped, not {len(expected) - len(relevant)}")
+    if plain["skipped_queries"] != empty:
+        print(f"  {plain['skipped_queries']} queries skipped, not {empty}")
         good = False
     nothing = {theirs: 0.0 for _, theirs in MEASURES.values()}
     good &= compare("all queries", counted["per_query"], {q: expected.get(q, nothing) for q in run})

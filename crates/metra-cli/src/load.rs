@@ -2,7 +2,7 @@
 
 use crate::args::{Columns, Common, Judged};
 use crate::progress::Reporter;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use metra::data::{Groups, Narrowing, RowId, SplitKind};
 use metra::study::{Material, Protocol};
 use metra::supervision::{Judgements, Labels, Supervision};
@@ -143,6 +143,22 @@ pub(crate) fn need_labels(loaded: &Loaded) -> Result<Supervision> {
             "what is similar? name the column of class labels with --label, or give --queries, \
              --items and --qrels"
         ),
+    }
+}
+
+/// An error about a row of this file, with the file and the place in it: where rows were filtered
+/// away, or counted by lines, the library's number is not the one a user can look up.
+pub(crate) fn in_file(error: metra::Error, loaded: &Loaded) -> anyhow::Error {
+    let table = &loaded.table;
+    let path = table.path.display();
+    match error {
+        metra::Error::Cell {
+            row,
+            column,
+            problem,
+        } => anyhow!("{path}: {}, column {column}: {problem}", table.place(row)),
+        metra::Error::Row { row, problem } => anyhow!("{path}: {}: {problem}", table.place(row)),
+        error => error.into(),
     }
 }
 

@@ -121,6 +121,14 @@ impl Error {
         }
     }
 
+    /// The same error with the row it names, if it names one, counted as the caller counts.
+    pub(crate) fn renumbered(mut self, number: impl Fn(u64) -> u64) -> Self {
+        if let Error::Cell { row, .. } | Error::Row { row, .. } = &mut self {
+            *row = number(*row);
+        }
+        self
+    }
+
     /// A system error with the file it concerns.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Error::Io {

@@ -1,7 +1,7 @@
 //! `metra embed`: vectors through a model, to a file that a vector store can load.
 
 use crate::args::{Columns, Common};
-use crate::load::{load, model_groups, narrowing_of};
+use crate::load::{in_file, load, model_groups, narrowing_of};
 use crate::progress::Reporter;
 use crate::{STOP, print};
 use anyhow::{Result, bail};
@@ -126,7 +126,7 @@ impl Embed {
         if let Some(error) = failure {
             return Err(error.into());
         }
-        outcome?;
+        outcome.map_err(|e| in_file(e, &loaded))?;
         match writer {
             Writer::Npy(writer) => writer.finish()?,
             Writer::Parquet(writer) => writer.finish()?,

@@ -2,8 +2,8 @@
 
 use crate::args::{Columns, Common, Judged};
 use crate::load::{
-    Loaded, load, load_judged, model_groups, narrowing_of, need_labels, protocol_for, row_name,
-    split_names,
+    Loaded, in_file, load, load_judged, model_groups, narrowing_of, need_labels, protocol_for,
+    row_name, split_names,
 };
 use crate::print;
 use anyhow::{Context, Result, bail, ensure};
@@ -166,7 +166,13 @@ impl Eval {
             storage: common.storage(),
         };
         let units: Vec<u64> = (0..material.units()).collect();
-        self.judge(&material, &chain, &loaded, &units, None, common)
+        let outcome = self.judge(&material, &chain, &loaded, &units, None, common);
+        outcome.map_err(|error| match error.downcast::<metra::Error>() {
+            // The parts of splits have numbers of their own.
+            Ok(error) if self.splits.is_none() => in_file(error, &loaded),
+            Ok(error) => error.into(),
+            Err(error) => error,
+        })
     }
 
     fn measures_for(&self, protocol: Protocol) -> Vec<Measure> {
@@ -304,13 +310,9 @@ impl Eval {
                     _ => None,
                 };
                 let corpus = loaded.table.corpus.as_ref();
-                Ok(embed_corpus(
-                    chain,
-                    side,
-                    corpus,
-                    groups.as_ref(),
-                    &common.storage(),
-                )?)
+                let storage = common.storage();
+                embed_corpus(chain, side, corpus, groups.as_ref(), &storage)
+                    .map_err(|e| in_file(e, loaded))
             };
             let (left, right) = (embed(Side::Query, queries)?, embed(Side::Item, gallery)?);
             let (left, right) = (left.corpus(), right.corpus());

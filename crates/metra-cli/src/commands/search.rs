@@ -1,7 +1,7 @@
 //! `metra search`: exact ranking of items for queries.
 
 use crate::args::{Columns, Common};
-use crate::load::{Loaded, load, model_groups, narrowing_of, row_name};
+use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
 use crate::print;
 use anyhow::Result;
 use clap::Args;
@@ -78,13 +78,9 @@ impl Search {
         let embed = |side, loaded: &Loaded| -> Result<_> {
             let groups = model_groups(&model, loaded)?;
             let corpus = loaded.table.corpus.as_ref();
-            Ok(embed_corpus(
-                &model.chain,
-                side,
-                corpus,
-                groups.as_ref(),
-                &common.storage(),
-            )?)
+            let storage = common.storage();
+            embed_corpus(&model.chain, side, corpus, groups.as_ref(), &storage)
+                .map_err(|e| in_file(e, loaded))
         };
         let gallery = embed(Side::Item, &items)?;
         let asking = queries.as_ref().unwrap_or(&items);

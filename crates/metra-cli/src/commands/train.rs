@@ -1,7 +1,7 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
 use crate::args::{Columns, Common, Judged, assignment};
-use crate::load::{Loaded, load, load_judged, need_labels, protocol_for, split_names};
+use crate::load::{Loaded, in_file, load, load_judged, need_labels, protocol_for, split_names};
 use crate::progress::Reporter;
 use crate::timing::{Timing, product_seconds, timed};
 use crate::{STOP, print};
@@ -183,7 +183,14 @@ impl Train {
             storage: common.storage(),
         };
         let units: Vec<u64> = (0..material.units()).collect();
-        self.study(&material, &loaded, &loaded, &units, common)
+        let outcome = self.study(&material, &loaded, &loaded, &units, common);
+        outcome.map_err(|error| match error.downcast::<metra::Error>() {
+            // Only the preparation names cells, and it knows their rows by the number in the
+            // table; a row may also be one of an embedded part.
+            Ok(error @ metra::Error::Cell { .. }) => in_file(error, &loaded),
+            Ok(error) => error.into(),
+            Err(error) => error,
+        })
     }
 
     fn study(

@@ -34,6 +34,12 @@ pub trait Corpus: Send + Sync {
         visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
     ) -> Result<()>;
 
+    /// Number of a row in the corpus that this is a part or another view of, down to the one that
+    /// a user has: what messages name.
+    fn origin(&self, row: RowId) -> RowId {
+        row
+    }
+
     /// All rows as one slice where the storage allows it: the fast path, not a second interface.
     fn view(&self) -> Option<Rows<'_>> {
         None
@@ -166,6 +172,11 @@ impl Corpus for Subset<'_> {
         }
         Ok(())
     }
+
+    fn origin(&self, row: RowId) -> RowId {
+        let known = usize::try_from(row).ok().and_then(|r| self.rows.get(r));
+        known.map_or(row, |known| self.inner.origin(*known))
+    }
 }
 
 /// Copy rows of a slice.
@@ -266,6 +277,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, vec![(3, 1024), (1027, 472)]);
+        let part_of_part = Subset::new(&part, vec![7]).unwrap();
+        assert_eq!(part_of_part.origin(0), 1492);
         assert!(part.gather(&[1500], &mut out).is_err());
         assert!(Subset::new(&all, vec![1500]).is_err());
     }

@@ -114,7 +114,9 @@ impl<'a> Counting<'a> {
                 }
             }
             Some(ranks) => {
-                self.pass(block, Query::find_tied)?;
+                if self.queries.iter_mut().any(Query::has_ties) {
+                    self.pass(block, Query::find_tied)?;
+                }
                 for (query, id) in self.queries.iter_mut().zip(block.ids()) {
                     query.settle(self.items.len() as u64, &mut counts);
                     query.order_ties(ranks, &mut counts);
@@ -280,6 +282,11 @@ impl Query {
         }
     }
 
+    /// Whether a relevant item shares its score with any other item.
+    fn has_ties(&mut self) -> bool {
+        self.thresholds.finish().iter().any(|count| count.equal > 1)
+    }
+
     /// Remember items whose score is that of a relevant item.
     fn find_tied(&mut self, first: RowId, scores: &[f32]) {
         let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
@@ -344,7 +351,7 @@ fn check(judged: &Judged, query: RowId, items: u64) -> Result<()> {
     if !relevant().is_sorted_by(|a, b| a < b) || !judged.excluded.is_sorted_by(|a, b| a < b) {
         return problem("its relevant and excluded items must be increasing".into());
     }
-    if let Some(item) = relevant().last().max(judged.excluded.last().copied())
+    if let Some(item) = relevant().next_back().max(judged.excluded.last().copied())
         && item >= items
     {
         return problem(format!("names item {item}, but there are {items} items"));

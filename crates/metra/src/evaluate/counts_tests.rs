@@ -1,3 +1,5 @@
+//! Counting against a full sort, over ties, grades, exclusions, wrong guesses and broken truths.
+
 use super::*;
 use crate::data::{Corpus, MemoryCorpus};
 use crate::evaluate::Qrels;

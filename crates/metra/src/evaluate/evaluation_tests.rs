@@ -1,3 +1,5 @@
+//! Whole evaluations: by hand, by definition, on any number of threads, and of a constant scorer.
+
 use super::*;
 use crate::data::{Groups, MemoryCorpus};
 use crate::evaluate::{LeaveOneOut, ReIdentification, Verdict};

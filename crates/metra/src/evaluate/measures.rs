@@ -170,11 +170,15 @@ impl PlaceCounts {
             return 0.0;
         };
         let last = last.unwrap_or(u64::MAX);
+        // From 0 and at most 1: the sum of nothing would be −0, and rounded probabilities can add
+        // up to more than a certainty.
         first_places(group)
             .map(|(place, probability)| (group.nearer + place, probability))
             .take_while(|(rank, _)| *rank <= last)
-            .map(|(rank, probability)| probability * value(rank))
-            .sum()
+            .fold(0.0, |sum, (rank, probability)| {
+                sum + probability * value(rank)
+            })
+            .min(1.0)
     }
 
     /// Add the probability that the first relevant item has rank k + 1 to `curve[k]`. Summed up

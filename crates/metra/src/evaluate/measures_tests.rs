@@ -1,3 +1,5 @@
+//! Measures by hand, and their expectation over ties against all orders of the tied items.
+
 use super::*;
 
 const ALL: [Measure; 13] = [

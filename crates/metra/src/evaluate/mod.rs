@@ -1,9 +1,9 @@
 //! How good a ranking is: exact measures over all items, with ties, exclusions and intervals.
 //!
 //! The way of a number: a [`Truth`] says which items are relevant to a query and which do not
-//! count; [`counts`] counts in one pass of matrix products how many other items lie nearer than
-//! each relevant one; [`measures`] turns counts into average precision, CMC and the rest;
-//! [`significance`] says whether a difference is more than chance.
+//! count; `counts` counts in one pass of matrix products how many other items lie nearer than
+//! each relevant one; `measures` turns counts into average precision, CMC and the rest;
+//! `significance` says whether a difference is more than chance.
 
 mod counts;
 mod evaluation;

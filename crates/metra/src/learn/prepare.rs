@@ -231,6 +231,7 @@ impl Corpus for PreparedCorpus<'_> {
             .groups
             .map(|g| rows.iter().map(|r| g.of()[*r as usize]).collect());
         self.apply(0, groups.as_deref(), out)
+            .map_err(|e| e.renumbered(|place| self.origin(rows[place as usize])))
     }
 
     fn scan(
@@ -247,9 +248,14 @@ impl Corpus for PreparedCorpus<'_> {
             buffer.extend(rows);
             let at = first as usize;
             let groups = self.groups.map(|g| &g.of()[at..at + rows.len()]);
-            self.apply(first, groups, &mut buffer)?;
+            self.apply(first, groups, &mut buffer)
+                .map_err(|e| e.renumbered(|row| self.origin(row)))?;
             visit(first, buffer.rows())
         })
+    }
+
+    fn origin(&self, row: RowId) -> RowId {
+        self.inner.origin(row)
     }
 
     fn view(&self) -> Option<Rows<'_>> {

@@ -11,10 +11,10 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 /// Rows in a block of work. Fixed, so that results do not depend on the number of threads.
-pub const BLOCK_ROWS: usize = 256;
+pub const BLOCK_ROWS: usize = 384;
 
 /// Columns of a product's output that one task computes when the sum runs over rows.
-const TILE_COLUMNS: usize = 128;
+const TILE_COLUMNS: usize = 256;
 
 /// `out = rows · mapᵀ`: every row mapped by the (m × d) matrix `map`.
 pub fn map_rows(rows: Rows<'_>, map: Rows<'_>, out: &mut RowBuf) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{Embedding, LowRank, Metric, Space};
 use crate::data::{Batch, ElementMap};
-use crate::linalg::{RowBuf, cross, squared_norms};
+use crate::linalg::{RowBuf, cross};
 use crate::{Error, Result};
 
 /// One step of preprocessing, with what was fitted for it.
@@ -283,16 +283,19 @@ impl Metric for Chain {
             }
             Space::InnerProduct => cross(left.rows(), right.rows(), -1.0, out),
             Space::Cosine => {
+                normalise(&mut left)?;
+                normalise(&mut right)?;
                 cross(left.rows(), right.rows(), -1.0, out);
-                let (left_norms, right_norms) = (norms(&left)?, norms(&right)?);
-                for (row, left_norm) in out.chunks_exact_mut(right.len()).zip(&left_norms) {
-                    for (value, right_norm) in row.iter_mut().zip(&right_norms) {
-                        *value /= left_norm * right_norm;
-                    }
-                }
             }
         }
-        Ok(())
+        match out.iter().position(|score| !score.is_finite()) {
+            None => Ok(()),
+            Some(at) => Err(Error::Score {
+                query: (at / right.len()) as u64,
+                item: (at % right.len()) as u64,
+                score: out[at],
+            }),
+        }
     }
 
     fn embedding(&self) -> Option<&dyn Embedding> {
@@ -300,19 +303,23 @@ impl Metric for Chain {
     }
 }
 
-fn norms(rows: &RowBuf) -> Result<Vec<f32>> {
-    let mut norms = Vec::new();
-    squared_norms(rows.rows(), &mut norms);
-    for (row, norm) in norms.iter_mut().enumerate() {
-        *norm = norm.sqrt();
-        if *norm == 0.0 {
+/// Divide every row by its length, worked out in f64: squares of f32 can leave f32's range.
+fn normalise(rows: &mut RowBuf) -> Result<()> {
+    let dim = rows.dim();
+    for (number, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
+        let squares = row.iter().map(|v| f64::from(*v).powi(2));
+        let length = squares.sum::<f64>().sqrt();
+        if length == 0.0 {
             return Err(Error::Row {
-                row: row as u64,
+                row: number as u64,
                 problem: "has length 0 after the map: a cosine does not exist".into(),
             });
         }
+        for value in row {
+            *value = (f64::from(*value) / length) as f32;
+        }
     }
-    Ok(norms)
+    Ok(())
 }
 
 #[cfg(test)]

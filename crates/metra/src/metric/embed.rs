@@ -100,10 +100,11 @@ pub fn for_each_embedded(
             rows,
             groups: groups.map(|g| &g.of()[at..at + rows.len()]),
         };
-        match side {
-            Side::Query => embedding.embed_queries(first, &batch, &mut out)?,
-            Side::Item => embedding.embed_items(first, &batch, &mut out)?,
-        }
+        let outcome = match side {
+            Side::Query => embedding.embed_queries(first, &batch, &mut out),
+            Side::Item => embedding.embed_items(first, &batch, &mut out),
+        };
+        outcome.map_err(|e| e.renumbered(|row| corpus.origin(row)))?;
         visit(&out)
     })
 }

@@ -1,7 +1,7 @@
 //! Exact search: which items lie nearest to a query.
 //!
 //! Items and queries are embedded vectors; a [`crate::metric::Space`] compares them. Scores come
-//! from blocked matrix products ([`scores`]), which the evaluation shares, so that what is searched
+//! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
 //! and what is judged are the same numbers.
 
 pub(crate) mod scores;

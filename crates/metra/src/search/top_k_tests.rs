@@ -1,3 +1,5 @@
+//! Search against a sort in f64, with ties, duplicates, off-centre points and bad input.
+
 use super::*;
 use crate::data::{MemoryCorpus, Subset};
 use crate::linalg::Rows;

@@ -17,9 +17,11 @@ use faer::{Accum, MatRef};
 use rayon::prelude::*;
 
 /// Pairs that one task handles. Fixed, so that results do not depend on the number of threads.
-const PAIR_BLOCK: usize = 64;
+const PAIR_BLOCK: usize = 128;
 /// Distances below this (data are scaled to unit distance of relevant pairs) form differences.
 const NEAR: f32 = 1e-2;
+/// Running sums side by side: as many as the widest vector register holds.
+const LANES: usize = 16;
 /// Distances below this have no direction.
 const ZERO: f32 = 1e-6;
 
@@ -102,13 +104,13 @@ impl Workspace {
                 cross(queries.slice(start, start + len), negatives, -2.0, weights);
                 let mut outcome = Outcome::default();
                 let mut singles = Vec::new();
+                let mut totals = [0.0_f32; PAIR_BLOCK];
                 for local in 0..len {
                     let pair = start + local;
                     let row = &mut weights[local * pool..(local + 1) * pool];
                     let query = queries.row(pair);
                     let near_distance = distance(query, relevant.row(pair));
-                    distances(row, query_norms[pair], pool_norms);
-                    recompute_near(row, query, query_norms[pair], pool_norms, |k| {
+                    distances(row, query, query_norms[pair], pool_norms, |k| {
                         negatives.row(k)
                     });
                     let mut usable = pool;
@@ -154,16 +156,15 @@ impl Workspace {
                         }
                         Some(found) => {
                             let each = weight / found.count as f32;
-                            for (k, d) in row
-                                .iter()
-                                .enumerate()
-                                .filter(|(_, d)| **d < NEAR.min(limit))
-                            {
-                                if *d > ZERO {
-                                    singles.push((pair as u32, k as u32, each / d));
-                                }
+                            if found.any_near {
+                                let near = row
+                                    .iter()
+                                    .enumerate()
+                                    .filter(|(_, d)| **d < NEAR.min(limit) && **d > ZERO);
+                                singles
+                                    .extend(near.map(|(k, d)| (pair as u32, k as u32, each / d)));
                             }
-                            push_weights(row, limit, each);
+                            totals[local] = push_weights(row, limit, each);
                         }
                     }
                 }
@@ -171,8 +172,7 @@ impl Workspace {
                 {
                     let block_weights = MatRef::from_row_major_slice(&*weights, len, pool);
                     mix(block_weights, negatives, 1.0, Accum::Add, query_out);
-                    for local in 0..len {
-                        let total: f32 = weights[local * pool..(local + 1) * pool].iter().sum();
+                    for (local, total) in totals[..len].iter().enumerate() {
                         let row = queries.row(start + local);
                         for (out, z) in query_out[local * rank..].iter_mut().zip(row) {
                             *out -= total * z;
@@ -245,6 +245,8 @@ struct Found {
     mean_excess: f64,
     /// The only violator to use, where one is drawn.
     one: Option<usize>,
+    /// Whether some violator is nearer than [`NEAR`].
+    any_near: bool,
 }
 
 fn violators(
@@ -271,12 +273,13 @@ fn violators(
                     rank: (irrelevant / tries as f64).floor().max(1.0),
                     mean_excess: f64::from(limit - distances[k]),
                     one: Some(k),
+                    any_near: false,
                 });
             }
         }
         return None;
     }
-    let (count, excess) = count_below(distances, limit);
+    let (count, excess, any_near) = count_below(distances, limit);
     if count == 0 {
         return None;
     }
@@ -287,6 +290,7 @@ fn violators(
             rank,
             mean_excess: f64::from(excess) / count as f64,
             one: None,
+            any_near,
         });
     }
     let chosen = random.below(count as u64) as usize;
@@ -298,6 +302,7 @@ fn violators(
         rank,
         mean_excess: f64::from(limit - distances[one]),
         one: Some(one),
+        any_near,
     })
 }
 
@@ -309,85 +314,102 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
         .sqrt()
 }
 
-/// Turn −2·z_i·z_k into distances.
-fn distances(row: &mut [f32], query_norm: f32, pool_norms: &[f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            for (value, norm) in row.iter_mut().zip(pool_norms) {
-                *value = (*value + (query_norm + norm)).max(0.0).sqrt();
-            }
-        },
-    );
-}
-
-/// Distances that the expanded square cannot resolve are worked out from the difference.
-fn recompute_near<'a>(
+/// Turn −2·z_i·z_k into distances. Those that the expanded square cannot resolve are worked out
+/// from the difference.
+fn distances<'a>(
     row: &mut [f32],
     query: &[f32],
     query_norm: f32,
     pool_norms: &[f32],
     negative: impl Fn(usize) -> &'a [f32],
 ) {
+    let doubtful = |square: f32, norms: f32| square < 1e-3 * norms;
     let any = vectorized(
         #[inline(always)]
         || {
             let mut any = 0_u32;
-            for (value, norm) in row.iter().zip(pool_norms) {
-                any |= u32::from(*value * *value < 1e-3 * (query_norm + norm));
+            for (value, norm) in row.iter_mut().zip(pool_norms) {
+                let norms = query_norm + norm;
+                let square = *value + norms;
+                any |= u32::from(doubtful(square, norms));
+                *value = square.max(0.0).sqrt();
             }
             any
         },
     );
     if any != 0 {
         for (k, (value, norm)) in row.iter_mut().zip(pool_norms).enumerate() {
-            if *value * *value < 1e-3 * (query_norm + norm) {
+            // Rounding of the root must not hide a doubtful one, so the bound is a little wider.
+            if doubtful(*value * *value, 1.01 * (query_norm + norm)) {
                 *value = distance(query, negative(k));
             }
         }
     }
 }
 
-/// Number of distances below the limit and the sum of (limit − distance) over them.
-fn count_below(distances: &[f32], limit: f32) -> (usize, f32) {
+/// Number of distances below the limit, the sum of (limit − distance) over them, and whether one is
+/// near.
+fn count_below(distances: &[f32], limit: f32) -> (usize, f32, bool) {
     vectorized(
         #[inline(always)]
         || {
-            let mut counts = [0_u32; 16];
-            let mut sums = [0.0_f32; 16];
-            let chunks = distances.chunks_exact(16);
-            let rest = chunks.remainder();
+            let (mut counts, mut sums, mut near) =
+                ([0_u32; LANES], [0.0_f32; LANES], [0_u32; LANES]);
+            let (chunks, rest) = distances.as_chunks::<LANES>();
             for chunk in chunks {
-                for lane in 0..16 {
+                for lane in 0..LANES {
                     let excess = limit - chunk[lane];
                     counts[lane] += u32::from(excess > 0.0);
                     sums[lane] += if excess > 0.0 { excess } else { 0.0 };
+                    near[lane] |= u32::from(chunk[lane] < NEAR);
                 }
             }
             for value in rest {
                 counts[0] += u32::from(limit - value > 0.0);
                 sums[0] += (limit - value).max(0.0);
+                near[0] |= u32::from(*value < NEAR);
             }
-            (counts.iter().sum::<u32>() as usize, sums.iter().sum())
+            let any_near = near.iter().any(|n| *n != 0);
+            (
+                counts.iter().sum::<u32>() as usize,
+                sums.iter().sum(),
+                any_near,
+            )
         },
     )
 }
 
-/// Turn distances into weights: `each`/d for violators that are not near, 0 otherwise.
-fn push_weights(row: &mut [f32], limit: f32, each: f32) {
+/// Turn distances into weights, `each`/d for violators that are not near and 0 otherwise; returns
+/// their sum.
+fn push_weights(row: &mut [f32], limit: f32, each: f32) -> f32 {
     vectorized(
         #[inline(always)]
         || {
-            for value in row.iter_mut() {
-                let weight = each / *value;
+            let mut sums = [0.0_f32; LANES];
+            let (chunks, rest) = row.as_chunks_mut::<LANES>();
+            for chunk in chunks {
+                for lane in 0..LANES {
+                    let value = chunk[lane];
+                    let weight = if value < limit && value >= NEAR {
+                        each / value
+                    } else {
+                        0.0
+                    };
+                    chunk[lane] = weight;
+                    sums[lane] += weight;
+                }
+            }
+            for value in rest {
                 *value = if *value < limit && *value >= NEAR {
-                    weight
+                    each / *value
                 } else {
                     0.0
                 };
+                sums[0] += *value;
             }
+            sums.iter().sum()
         },
-    );
+    )
 }
 
 #[cfg(test)]
@@ -566,13 +588,10 @@ mod tests {
                 .iter()
                 .flatten()
                 .fold(0.0_f64, |a, b| a.max(b.abs()));
-            for m in 0..3 {
-                for c in 0..7 {
-                    let difference = f64::from(found.row(m)[c]) - gradient[m][c];
-                    assert!(
-                        difference.abs() < 2e-5 * largest,
-                        "{duplicates} {m} {c} {difference}"
-                    );
+            for (found, expected) in found.rows().iter().zip(&gradient) {
+                for (found, expected) in found.iter().zip(expected) {
+                    let difference = (f64::from(*found) - expected).abs();
+                    assert!(difference < 2e-5 * largest, "{duplicates} {difference}");
                 }
             }
         }

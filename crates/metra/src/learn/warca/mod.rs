@@ -26,6 +26,7 @@ use crate::supervision::Relevance;
 use crate::{Error, Result};
 use faer::{Accum, MatRef};
 use loss::{Minibatch, Outcome, Workspace};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -499,39 +500,17 @@ impl Training<'_> {
                 self.batch.pool.fill(relevance, draws);
             }
         }
+        let pairs = &self.batch.pairs;
+        let first: Vec<RowId> = pairs.iter().map(|p| p.0).collect();
+        let others: Vec<RowId> = (pairs.iter().map(|p| p.1))
+            .chain(self.batch.pool.items().iter().copied())
+            .collect();
+        let dim = self.field.items().dim();
         let rows = &mut self.workspace.rows;
-        let mut ids: Vec<RowId> = self.batch.pairs.iter().map(|p| p.0).collect();
-        if relevance.within() {
-            ids.extend(self.batch.pairs.iter().map(|p| p.1));
-            ids.extend_from_slice(self.batch.pool.items());
-            self.field.items().gather(&ids, rows)?;
-        } else {
-            self.field.queries().gather(&ids, rows)?;
-            let mut others = RowBuf::empty(rows.dim());
-            let ids: Vec<RowId> = (self.batch.pairs.iter().map(|p| p.1))
-                .chain(self.batch.pool.items().iter().copied())
-                .collect();
-            self.field.items().gather(&ids, &mut others)?;
-            rows.extend(others.rows());
-        }
-        let (dim, inverse) = (rows.dim(), self.inverse);
-        vectorized(
-            #[inline(always)]
-            || match centre {
-                Some(centre) => {
-                    for row in rows.values_mut().chunks_exact_mut(dim) {
-                        for (value, centre) in row.iter_mut().zip(centre) {
-                            *value = (*value - centre) * inverse;
-                        }
-                    }
-                }
-                None => rows
-                    .values_mut()
-                    .iter_mut()
-                    .for_each(|value| *value *= inverse),
-            },
-        );
-        Ok(())
+        rows.reset(first.len() + others.len(), dim);
+        let (queries, items) = rows.values_mut().split_at_mut(first.len() * dim);
+        fetch(self.field.queries(), &first, centre, self.inverse, queries)?;
+        fetch(self.field.items(), &others, centre, self.inverse, items)
     }
 
     /// Add the regulariser's gradient: 2λ(WWᵀ − I)W (eq. 19) or λW.
@@ -560,6 +539,47 @@ impl Training<'_> {
             }
         }
     }
+}
+
+/// Rows that are fetched at once: few enough to stay near the processor until they are centred.
+const FETCH_ROWS: usize = 32;
+
+/// Fetch rows, subtract the centre and multiply.
+fn fetch(
+    corpus: &dyn Corpus,
+    ids: &[RowId],
+    centre: Option<&[f32]>,
+    factor: f32,
+    out: &mut [f32],
+) -> Result<()> {
+    let dim = corpus.dim();
+    out.par_chunks_mut(FETCH_ROWS * dim)
+        .zip(ids.par_chunks(FETCH_ROWS))
+        .try_for_each_init(
+            || RowBuf::empty(dim),
+            |buffer, (out, ids)| {
+                corpus.gather(ids, buffer)?;
+                vectorized(
+                    #[inline(always)]
+                    || match centre {
+                        Some(centre) => {
+                            let rows = buffer.values().chunks_exact(dim);
+                            for (out, row) in out.chunks_exact_mut(dim).zip(rows) {
+                                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
+                                    *out = (value - centre) * factor;
+                                }
+                            }
+                        }
+                        None => {
+                            for (out, value) in out.iter_mut().zip(buffer.values()) {
+                                *out = value * factor;
+                            }
+                        }
+                    },
+                );
+                Ok(())
+            },
+        )
 }
 
 fn check_finite(map: &RowBuf, outcome: &Outcome, step: u64) -> Result<()> {
