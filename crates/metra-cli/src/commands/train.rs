@@ -647,6 +647,17 @@ fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
     if !worse.is_empty() {
         text.push_str(&format!("; WORSE in {}", worse.join(", ")));
     }
+    // A gain on known items alone is memory: it says nothing about items that come later.
+    let unseen = verdicts
+        .unseen
+        .iter()
+        .find(|(measure, _)| *measure == criterion);
+    if let Some((_, unseen)) = unseen
+        && main == Verdict::Better
+        && unseen.verdict() != Verdict::Better
+    {
+        text.push_str("; but NO gain on items that training had not seen");
+    }
     text
 }
 

@@ -5,13 +5,12 @@
 //! bins are counted. Only the few bins that hold a threshold need more: their counters carry a
 //! mark, and scores that meet it are compared with the threshold itself, or set aside where a bin
 //! holds several. Nothing is approximate: the map is the same monotone function of f32 for scores
-//! and thresholds. Measured at a hundred thresholds this costs about two thirds of the products of
-//! 64 dimensions that the scores come from; gathering a threshold for every score, or parting the
-//! scores around thresholds as quicksort does, cost one and a half to two times as much as they.
+//! and thresholds. Tried and slower at a hundred thresholds: fetching a threshold for every score
+//! by a vector gather, and parting the scores around thresholds as quicksort does.
 
 use crate::linalg::vectorized;
 
-/// Scores that are counted at once.
+/// Scores that are best counted at once.
 pub(super) const WIDTH: usize = 4096;
 
 /// Bins where thresholds are few: all that a query needs stays in the first-level cache.
@@ -61,18 +60,10 @@ pub(super) struct Count {
 }
 
 /// Work space of [`Thresholds::add`].
+#[derive(Default)]
 pub(super) struct Space {
     bins: Vec<u32>,
-    marked: Vec<u16>,
-}
-
-impl Default for Space {
-    fn default() -> Self {
-        Space {
-            bins: vec![0; WIDTH],
-            marked: Vec::with_capacity(WIDTH),
-        }
-    }
+    marked: Vec<u32>,
 }
 
 impl Thresholds {
@@ -120,7 +111,7 @@ impl Thresholds {
         self.pending = 0;
     }
 
-    /// Count at most [`WIDTH`] finite scores.
+    /// Count finite scores, fewer than 2^31.
     pub(super) fn add(&mut self, scores: &[f32], space: &mut Space) {
         self.pending += scores.len() as u64;
         if self.pending >= u64::from(MARK) {
@@ -145,7 +136,8 @@ impl Thresholds {
         let Ok(sizes) = <&mut [u32; SIZES]>::try_from(&mut self.sizes[..]) else {
             return;
         };
-        let bins = &mut space.bins[..scores.len()];
+        space.bins.resize(scores.len(), 0);
+        let bins = &mut space.bins[..];
         find_bins::<BINS>(scores, self.low, self.scale, bins);
         space.marked.clear();
         let (chunks, rest) = bins.as_chunks::<STRIDE>();
@@ -159,7 +151,7 @@ impl Thresholds {
             if any & MARK != 0 {
                 for (lane, bin) in chunk.iter().enumerate() {
                     if sizes[*bin as usize % SIZES] & MARK != 0 {
-                        space.marked.push((number * STRIDE + lane) as u16);
+                        space.marked.push((number * STRIDE + lane) as u32);
                     }
                 }
             }
@@ -168,7 +160,7 @@ impl Thresholds {
             let size = &mut sizes[*bin as usize % SIZES];
             *size += 1;
             if *size & MARK != 0 {
-                space.marked.push((chunks.len() * STRIDE + lane) as u16);
+                space.marked.push((chunks.len() * STRIDE + lane) as u32);
             }
         }
         for place in &space.marked {

@@ -1,7 +1,7 @@
 //! PCA and whitening: maps from the data's spread alone.
 
 use super::parameters::{Checked, parameters, require, require_rank};
-use super::reduce::principal_axes;
+use super::reduce::{PrincipalAxes, principal_axes};
 use super::{Learner, Parameters, Problem, Run};
 use crate::metric::{LowRank, Map};
 use crate::{Error, Result};
@@ -56,10 +56,7 @@ impl Learner for Checked<Pca> {
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
-        require_rank(self.0.rank, problem.dim())?;
-        let axes = principal_axes(problem.items())?;
-        let rank = usable(self.0.rank, axes.rank())?;
-        run.facts.insert("rank".into(), rank as f64);
+        let (axes, rank) = axes_of_rank(self.0.rank, problem, run)?;
         let map = LowRank::centred(axes.basis.leading_rows(rank), &axes.mean)?;
         Ok(Map::LowRank(map))
     }
@@ -75,12 +72,22 @@ impl Learner for Checked<Whitening> {
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
-        require_rank(self.0.rank, problem.dim())?;
-        let axes = principal_axes(problem.items())?;
-        let rank = usable(self.0.rank, axes.rank())?;
-        run.facts.insert("rank".into(), rank as f64);
+        let (axes, rank) = axes_of_rank(self.0.rank, problem, run)?;
         Ok(Map::LowRank(axes.whitening(rank, self.0.ridge)?))
     }
+}
+
+/// The principal axes with the rank that can be had of them, which is recorded.
+fn axes_of_rank(
+    rank: usize,
+    problem: &Problem<'_>,
+    run: &mut Run<'_>,
+) -> Result<(PrincipalAxes, usize)> {
+    require_rank(rank, problem.dim())?;
+    let axes = principal_axes(problem.items())?;
+    let rank = usable(rank, axes.rank())?;
+    run.facts.insert("rank".into(), rank as f64);
+    Ok((axes, rank))
 }
 
 /// Rank that the data can fill: directions without any spread would be noise of rounding.

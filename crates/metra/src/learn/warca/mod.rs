@@ -553,33 +553,44 @@ fn fetch(
     out: &mut [f32],
 ) -> Result<()> {
     let dim = corpus.dim();
+    let view = corpus.view();
     out.par_chunks_mut(FETCH_ROWS * dim)
         .zip(ids.par_chunks(FETCH_ROWS))
         .try_for_each_init(
             || RowBuf::empty(dim),
             |buffer, (out, ids)| {
-                corpus.gather(ids, buffer)?;
-                vectorized(
-                    #[inline(always)]
-                    || match centre {
-                        Some(centre) => {
-                            let rows = buffer.values().chunks_exact(dim);
-                            for (out, row) in out.chunks_exact_mut(dim).zip(rows) {
-                                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
-                                    *out = (value - centre) * factor;
-                                }
-                            }
-                        }
-                        None => {
-                            for (out, value) in out.iter_mut().zip(buffer.values()) {
-                                *out = value * factor;
-                            }
-                        }
-                    },
-                );
+                // Rows that lie in memory are read where they lie; others take a copy.
+                if view.is_none() {
+                    corpus.gather(ids, buffer)?;
+                }
+                for (place, (id, out)) in ids.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
+                    let row = match view {
+                        Some(view) => view.row(*id as usize),
+                        None => buffer.row(place),
+                    };
+                    move_and_scale(row, centre, factor, out);
+                }
                 Ok(())
             },
         )
+}
+
+fn move_and_scale(row: &[f32], centre: Option<&[f32]>, factor: f32, out: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || match centre {
+            Some(centre) => {
+                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
+                    *out = (value - centre) * factor;
+                }
+            }
+            None => {
+                for (out, value) in out.iter_mut().zip(row) {
+                    *out = value * factor;
+                }
+            }
+        },
+    );
 }
 
 fn check_finite(map: &RowBuf, outcome: &Outcome, step: u64) -> Result<()> {
