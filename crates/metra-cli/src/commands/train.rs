@@ -202,7 +202,9 @@ impl Train {
         common: &Common,
     ) -> Result<()> {
         let mut study = self.plan(material)?;
-        let kind = self.kind(&study)?;
+        let kind = self
+            .holdout
+            .unwrap_or_else(|| HoldOut::default_for(&material.supervision));
         let splits = self.parts(material, unit_table, units, kind)?;
         let mut report = Report {
             data: describe(material, items),
@@ -303,13 +305,6 @@ impl Train {
             criterion,
             seed: self.seed,
         })
-    }
-
-    fn kind(&self, study: &Study<'_>) -> Result<HoldOut> {
-        if let Some(kind) = self.holdout {
-            return Ok(kind);
-        }
-        Ok(HoldOut::default_for(&study.material.supervision))
     }
 
     /// The parts of every split.

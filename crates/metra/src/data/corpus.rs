@@ -228,7 +228,6 @@ pub fn check_finite(corpus: &dyn Corpus) -> Result<()> {
 }
 
 fn check_rows(first: RowId, rows: Rows<'_>) -> Result<()> {
-    // A sum of products with 0 is 0 exactly when all values are finite: quick for good data.
     for (index, row) in rows.iter().enumerate() {
         if row.iter().any(|v| !v.is_finite()) {
             let column = row.iter().position(|v| !v.is_finite()).unwrap_or(0);

@@ -1,7 +1,6 @@
 //! Matrix products over blocks: rayon across blocks, faer on one thread inside a block.
 //!
-//! Measured here, faer's own parallelism loses to parallel blocks at the sizes of metric learning,
-//! and it would let the order of sums depend on the number of threads.
+//! Products that were split inside would let the order of sums depend on the number of threads.
 
 use super::rows::{RowBuf, Rows};
 use super::simd::vectorized;

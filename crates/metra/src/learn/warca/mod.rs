@@ -138,7 +138,7 @@ parameters! {
     }
 }
 
-/// Rows that the start is worked out from; more would cost time and change nothing visible.
+/// Rows that the start is worked out from: a sample, so that its cost does not grow with the corpus.
 const START_ROWS: usize = 1 << 16;
 /// Pairs from which the scale of the data is estimated.
 const SCALE_PAIRS: usize = 4096;
