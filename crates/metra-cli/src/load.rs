@@ -194,16 +194,17 @@ pub(crate) fn split_names(
     table: &Loaded,
     columns: &Columns,
 ) -> Result<Vec<String>> {
-    Ok(match (by, &material.supervision) {
-        (SplitKind::Label, Supervision::Labels(labels)) => labels
+    let labels = material.supervision.as_labels();
+    Ok(match (by, &material.supervision, labels) {
+        (SplitKind::Label, _, Some(labels)) => labels
             .of()
             .iter()
             .map(|class| labels.name(*class).to_owned())
             .collect(),
-        (SplitKind::Row, Supervision::Labels(_)) => (0..material.units())
+        (SplitKind::Row, _, Some(_)) => (0..material.units())
             .map(|row| file_row(table, row).to_string())
             .collect(),
-        (SplitKind::Query, Supervision::Judgements(_)) => {
+        (SplitKind::Query, Supervision::Judgements(_), _) => {
             let id = columns
                 .id
                 .as_deref()
@@ -215,7 +216,7 @@ pub(crate) fn split_names(
                 .map(|name| name.into_owned())
                 .collect()
         }
-        (by, supervision) => {
+        (by, supervision, _) => {
             bail!(
                 "the splits are by {by:?}, which does not fit {}",
                 supervision.describe()
@@ -233,8 +234,8 @@ pub(crate) fn protocol_for(
     match (asked, supervision) {
         (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot { repeats },
         (Some(protocol), _) => protocol,
-        (None, Supervision::Labels(_)) => Protocol::LeaveOneOut,
         (None, Supervision::Judgements(_)) => Protocol::Judged,
+        (None, _) => Protocol::LeaveOneOut,
     }
 }
 

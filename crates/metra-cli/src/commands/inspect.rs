@@ -21,7 +21,7 @@ struct Shown<'a> {
     output_dim: usize,
     score: String,
     steps: Vec<&'static str>,
-    map: &'static str,
+    map: String,
     narrowed: bool,
     groups: Option<&'a [String]>,
     origin: &'a Origin,
@@ -37,8 +37,15 @@ impl Inspect {
             score: chain.space().to_string(),
             steps: chain.steps().iter().map(|s| s.name()).collect(),
             map: match chain.map() {
-                Map::Identity => "identity",
-                Map::LowRank(_) => "low-rank, the same for queries and items",
+                Map::Identity => "identity".into(),
+                Map::LowRank(_) => "low-rank, the same for queries and items".into(),
+                Map::Diagonal(_) => "a factor for every column".into(),
+                Map::Bilinear { .. } => "bilinear: one map for queries, another for items".into(),
+                Map::Kernel(map) => format!(
+                    "{:?} kernel with {} landmarks; the file holds these training vectors",
+                    map.kernel(),
+                    map.landmarks().len()
+                ),
             },
             narrowed: model.narrowing.is_some(),
             groups: chain.group_names(),
@@ -55,7 +62,7 @@ impl Inspect {
         )?;
         print::fact("score", &shown.score)?;
         print::fact("prepare", &origin.prepare)?;
-        print::fact("map", shown.map)?;
+        print::fact("map", &shown.map)?;
         if let Some(groups) = shown.groups {
             print::fact("groups", &groups.join(", "))?;
         }

@@ -15,7 +15,7 @@ use metra::study::{
     Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Portion, Protocol, Study,
     Summary, Trial, Verdicts, check_protocol, hold_out, summarise,
 };
-use metra::supervision::Supervision;
+use metra::supervision::{Labels, Supervision};
 use metra_files::{Filter, NarrowingRule, read_splits};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -592,17 +592,16 @@ fn describe(material: &Material<'_>, items: &Loaded) -> String {
         corpus.dim(),
         items.table.element_type
     );
+    let labelled = |labels: &Labels| {
+        let singles = match labels.singletons() {
+            0 => String::new(),
+            n => format!(", {} of them of one row", print::count(n as u64)),
+        };
+        let classes = print::count(labels.classes() as u64);
+        format!("{shape}, {classes} classes{singles}")
+    };
     match &material.supervision {
-        Supervision::Labels(labels) => {
-            let singles = match labels.singletons() {
-                0 => String::new(),
-                n => format!(", {} of them of one row", print::count(n as u64)),
-            };
-            format!(
-                "{shape}, {} classes{singles}",
-                print::count(labels.classes() as u64)
-            )
-        }
+        Supervision::Labels(labels) => labelled(labels),
         Supervision::Judgements(judgements) => {
             use metra::supervision::Relevance;
             format!(
@@ -611,6 +610,13 @@ fn describe(material: &Material<'_>, items: &Loaded) -> String {
                 print::count(judgements.pairs())
             )
         }
+        Supervision::Comparisons(_) => format!("{shape}, {}", material.supervision.describe()),
+        Supervision::Orderings(orderings) => format!(
+            "{} ordered by {} attributes",
+            labelled(orderings.labels()),
+            orderings.attributes()
+        ),
+        Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
     }
 }
 

@@ -52,14 +52,7 @@ impl Learner for Checked<Lda> {
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         require_rank(self.0.rank, problem.dim())?;
-        let labels = problem
-            .supervision()
-            .as_labels()
-            .ok_or_else(|| Error::Supervision {
-                learner: "lda".into(),
-                needs: "class labels".into(),
-                found: problem.supervision().describe(),
-            })?;
+        let labels = problem.labels("lda")?;
         let (weights, mean) = discriminant(problem.items(), labels, self.0.ridge, self.0.rank)?;
         run.facts.insert("rank".into(), weights.len() as f64);
         Ok(Map::LowRank(LowRank::centred(weights, &mean)?))

@@ -20,7 +20,7 @@ pub use principal::{Pca, Whitening};
 
 use crate::data::Corpus;
 use crate::metric::{Map, Space};
-use crate::supervision::Supervision;
+use crate::supervision::{Labels, Relevance, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,20 +52,19 @@ impl<'a> Problem<'a> {
         queries: Option<&'a dyn Corpus>,
         supervision: &'a Supervision,
     ) -> Result<Self> {
-        let relevance = supervision.relevance();
-        if relevance.items() != items.len() {
+        if supervision.items() != items.len() {
             return Err(Error::shape(
                 "items the supervision speaks of",
                 items.len(),
-                relevance.items(),
+                supervision.items(),
             ));
         }
         let asking = queries.unwrap_or(items);
-        if relevance.queries() != asking.len() {
+        if supervision.queries() != asking.len() {
             return Err(Error::shape(
                 "queries the supervision speaks of",
                 asking.len(),
-                relevance.queries(),
+                supervision.queries(),
             ));
         }
         if asking.dim() != items.dim() {
@@ -75,10 +74,10 @@ impl<'a> Problem<'a> {
                 asking.dim(),
             ));
         }
-        if relevance.within() != queries.is_none() {
+        if supervision.within() != queries.is_none() {
             return Err(Error::shape(
                 "corpora",
-                if relevance.within() {
+                if supervision.within() {
                     "one (the supervision is within it)"
                 } else {
                     "two"
@@ -109,6 +108,26 @@ impl<'a> Problem<'a> {
     /// The supervision.
     pub fn supervision(&self) -> &'a Supervision {
         self.supervision
+    }
+
+    /// The relevance that the supervision implies, or an error that says what the learner needs.
+    pub fn relevance(&self, learner: &str) -> Result<&'a dyn Relevance> {
+        let needs = "labels, relevance judgements or similar pairs";
+        (self.supervision.relevance()).ok_or_else(|| self.unusable(learner, needs))
+    }
+
+    /// The labels, or an error that says what the learner needs.
+    pub fn labels(&self, learner: &str) -> Result<&'a Labels> {
+        (self.supervision.as_labels()).ok_or_else(|| self.unusable(learner, "class labels"))
+    }
+
+    /// The error of a learner that cannot use this supervision.
+    pub fn unusable(&self, learner: &str, needs: &str) -> Error {
+        Error::Supervision {
+            learner: learner.into(),
+            needs: needs.into(),
+            found: self.supervision.describe(),
+        }
     }
 
     /// Numbers in a vector.

@@ -5,11 +5,13 @@
 //! on one thread and on many.
 
 mod decompose;
+mod kernels;
 mod products;
 mod rows;
 mod simd;
 
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
+pub use kernels::{Kernel, chi_square, gram, gram_within};
 pub use products::{
     BLOCK_ROWS, accumulate_outer, cross, map_rows, mix, squared_norms, transposed_product,
 };

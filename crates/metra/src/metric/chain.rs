@@ -1,6 +1,6 @@
 //! The whole way of a vector: fitted preprocessing, then a map, then a space to compare in.
 
-use super::{Embedding, LowRank, Metric, Space};
+use super::{Embedding, LowRank, Map, Metric, Side, Space};
 use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, cross};
 use crate::{Error, Result};
@@ -29,15 +29,6 @@ pub enum Step {
     },
     /// A linear map: PCA or whitening.
     Project(LowRank),
-}
-
-/// What comes after preprocessing.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Map {
-    /// Nothing: the vectors as they are.
-    Identity,
-    /// A low-rank map, the same for queries and items.
-    LowRank(LowRank),
 }
 
 /// Preprocessing, map and space: a metric on the vectors as the user has them.
@@ -148,15 +139,7 @@ impl Chain {
             space,
         };
         let prepared = chain.prepared_dim()?;
-        if let Map::LowRank(map) = &chain.map
-            && map.input_dim() != prepared
-        {
-            return Err(Error::shape(
-                "dimension of the vectors before the map",
-                map.input_dim(),
-                prepared,
-            ));
-        }
+        chain.map.check(prepared)?;
         Ok(chain)
     }
 
@@ -200,7 +183,7 @@ impl Chain {
         })
     }
 
-    fn embed(&self, first: u64, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+    fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
         if batch.rows.dim() != self.input_dim {
             return Err(Error::shape(
                 "dimension of the vectors",
@@ -208,19 +191,17 @@ impl Chain {
                 batch.rows.dim(),
             ));
         }
-        if self.steps.is_empty()
-            && let Map::LowRank(map) = &self.map
-        {
-            return map.apply(batch.rows, out);
+        if self.steps.is_empty() {
+            return self.map.apply(first, side, batch.rows, out);
         }
         out.clear(self.input_dim);
         out.extend(batch.rows);
         for step in &self.steps {
             step.apply(first, batch.groups, out)?;
         }
-        if let Map::LowRank(map) = &self.map {
-            let mut mapped = RowBuf::empty(map.output_dim());
-            map.apply(out.rows(), &mut mapped)?;
+        if self.map != Map::Identity {
+            let mut mapped = RowBuf::empty(1);
+            self.map.apply(first, side, out.rows(), &mut mapped)?;
             *out = mapped;
         }
         Ok(())
@@ -237,18 +218,16 @@ impl Embedding for Chain {
     }
 
     fn output_dim(&self) -> usize {
-        match &self.map {
-            Map::LowRank(map) => map.output_dim(),
-            Map::Identity => self.prepared_dim().unwrap_or(self.input_dim),
-        }
+        let prepared = self.prepared_dim().unwrap_or(self.input_dim);
+        self.map.output_dim(prepared)
     }
 
     fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
-        self.embed(first, queries, out)
+        self.embed(first, Side::Query, queries, out)
     }
 
     fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
-        self.embed(first, items, out)
+        self.embed(first, Side::Item, items, out)
     }
 }
 

@@ -3,13 +3,15 @@
 mod chain;
 mod embed;
 mod low_rank;
+mod map;
 mod model;
 mod model_file;
 mod space;
 
-pub use chain::{Chain, Map, Step};
+pub use chain::{Chain, Step};
 pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
 pub use low_rank::LowRank;
+pub use map::{KernelMap, Map};
 pub use model::{Gain, HeldOut, Model, Origin};
 pub use space::Space;
 

@@ -5,9 +5,9 @@
 //! anything is believed, and the parts' meaning before a model exists.
 
 use super::model::{Model, Origin};
-use super::{Chain, LowRank, Map, Space, Step};
+use super::{Chain, KernelMap, LowRank, Map, Space, Step};
 use crate::data::{ElementMap, Narrowing};
-use crate::linalg::RowBuf;
+use crate::linalg::{Kernel, RowBuf, Rows};
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
@@ -55,7 +55,18 @@ enum StepHeader {
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 enum MapHeader {
     Identity,
-    LowRank { offset: bool },
+    LowRank {
+        offset: bool,
+    },
+    Diagonal,
+    Bilinear {
+        query_offset: bool,
+        item_offset: bool,
+    },
+    Kernel {
+        kernel: Kernel,
+        offset: bool,
+    },
 }
 
 struct Tensor {
@@ -65,7 +76,7 @@ struct Tensor {
 }
 
 impl Tensor {
-    fn rows(rows: &RowBuf) -> Self {
+    fn rows(rows: Rows<'_>) -> Self {
         Tensor {
             dtype: Dtype::F32,
             shape: vec![rows.len(), rows.dim()],
@@ -98,7 +109,7 @@ impl Model {
                     StepHeader::Centre
                 }
                 Step::CentreGroups { names, means } => {
-                    tensors.insert(name("means"), Tensor::rows(means));
+                    tensors.insert(name("means"), Tensor::rows(means.rows()));
                     StepHeader::CentreGroups {
                         names: names.clone(),
                     }
@@ -117,6 +128,22 @@ impl Model {
             Map::LowRank(map) => MapHeader::LowRank {
                 offset: put_map(&mut tensors, "map.", map),
             },
+            Map::Diagonal(factors) => {
+                tensors.insert("map.factors".into(), Tensor::vector(factors));
+                MapHeader::Diagonal
+            }
+            Map::Bilinear { query, item } => MapHeader::Bilinear {
+                query_offset: put_map(&mut tensors, "map.query.", query),
+                item_offset: put_map(&mut tensors, "map.item.", item),
+            },
+            Map::Kernel(map) => {
+                let landmarks = map.landmarks();
+                tensors.insert("map.landmarks".into(), Tensor::rows(landmarks));
+                MapHeader::Kernel {
+                    kernel: map.kernel(),
+                    offset: put_map(&mut tensors, "map.", map.map()),
+                }
+            }
         };
         if let Some(narrowing) = &self.narrowing {
             tensors.insert(
@@ -293,15 +320,7 @@ fn digest<'a>(
 }
 
 fn put_map(tensors: &mut BTreeMap<String, Tensor>, prefix: &str, map: &LowRank) -> bool {
-    let weights = map.weights();
-    tensors.insert(
-        format!("{prefix}weights"),
-        Tensor {
-            dtype: Dtype::F32,
-            shape: vec![weights.len(), weights.dim()],
-            bytes: bytemuck::cast_slice(weights.values()).to_vec(),
-        },
-    );
+    tensors.insert(format!("{prefix}weights"), Tensor::rows(map.weights()));
     if let Some(offset) = map.offset() {
         tensors.insert(format!("{prefix}offset"), Tensor::vector(offset));
     }
@@ -407,6 +426,19 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
     let map = match header.map {
         MapHeader::Identity => Map::Identity,
         MapHeader::LowRank { offset } => Map::LowRank(tensors.map("map.", offset)?),
+        MapHeader::Diagonal => Map::Diagonal(tensors.vector("map.factors")?),
+        MapHeader::Bilinear {
+            query_offset,
+            item_offset,
+        } => Map::Bilinear {
+            query: tensors.map("map.query.", query_offset)?,
+            item: tensors.map("map.item.", item_offset)?,
+        },
+        MapHeader::Kernel { kernel, offset } => {
+            let landmarks = tensors.rows("map.landmarks")?;
+            let map = tensors.map("map.", offset)?;
+            Map::Kernel(KernelMap::new(kernel, landmarks, map).map_err(broken)?)
+        }
     };
     if let Some(name) = tensors.0.keys().next() {
         return Err(Error::Model(format!("tensor {name:?} belongs to nothing")));

@@ -58,9 +58,13 @@ impl HoldOut {
     /// five rows (as in re-identification) and rows otherwise; with judgements, queries.
     pub fn default_for(supervision: &Supervision) -> Self {
         match supervision {
-            Supervision::Labels(labels) if labels.median_class_size() < 5 => HoldOut::Identities,
-            Supervision::Labels(_) => HoldOut::Rows,
             Supervision::Judgements(_) => HoldOut::Queries,
+            // Rows are drawn into both parts by any split of comparisons, so none is offered.
+            Supervision::Comparisons(_) => HoldOut::None,
+            labelled => match labelled.as_labels() {
+                Some(labels) if labels.median_class_size() < 5 => HoldOut::Identities,
+                _ => HoldOut::Rows,
+            },
         }
     }
 }
@@ -107,9 +111,10 @@ pub fn hold_out(
         .share
         .min(portion.most as f64 / units.len().max(1) as f64);
     let pick = |places: Vec<u64>| places.into_iter().map(|p| units[p as usize]).collect();
-    let (kept, held): (Vec<u64>, Vec<u64>) = match (kind, &material.supervision) {
-        (HoldOut::None, _) => return Ok((units.to_vec(), Vec::new())),
-        (HoldOut::Identities | HoldOut::Rows, Supervision::Labels(labels)) => {
+    let labels = material.supervision.as_labels();
+    let (kept, held): (Vec<u64>, Vec<u64>) = match (kind, &material.supervision, labels) {
+        (HoldOut::None, _, _) => return Ok((units.to_vec(), Vec::new())),
+        (HoldOut::Identities | HoldOut::Rows, _, Some(labels)) => {
             let classes: Vec<u32> = units.iter().map(|u| labels.of()[*u as usize]).collect();
             if kind == HoldOut::Identities {
                 let (kept, held) = whole_classes(&classes, share, &mut stream);
@@ -132,19 +137,20 @@ pub fn hold_out(
                 )
             }
         }
-        (HoldOut::Queries, Supervision::Judgements(_)) => {
+        (HoldOut::Queries, Supervision::Judgements(_), _) => {
             let (kept, held) = positions(units.len() as u64, share, &mut stream);
             (pick(kept), pick(held))
         }
-        (HoldOut::Items, Supervision::Judgements(judgements)) => {
+        (HoldOut::Items, Supervision::Judgements(judgements), _) => {
             let (kept, held) = positions(units.len() as u64, share, &mut stream);
             let (kept, held): (Vec<u64>, Vec<u64>) = (pick(kept), pick(held));
             (without_shared_items(judgements, kept, &held), held)
         }
-        (kind, supervision) => {
+        (kind, supervision, _) => {
             let expected = match supervision {
-                Supervision::Labels(_) => "identities, rows or none with labels",
                 Supervision::Judgements(_) => "queries, items or none with judgements",
+                Supervision::Comparisons(_) => "none with pairs, triplets or quadruplets",
+                _ => "identities, rows or none with labels",
             };
             return Err(Error::parameter("holdout", expected, kind));
         }

@@ -151,7 +151,7 @@ pub struct Judging {
 impl<'a> Material<'a> {
     /// Number of units that can be split.
     pub fn units(&self) -> u64 {
-        self.supervision.relevance().queries()
+        self.supervision.queries()
     }
 
     /// Fit preprocessing and learner on some units. `validate` judges the map on its way.
@@ -164,17 +164,6 @@ impl<'a> Material<'a> {
         validate: Option<&Validation<'_>>,
     ) -> Result<(Vec<Step>, Map)> {
         match (&self.supervision, self.queries) {
-            (Supervision::Labels(labels), _) => {
-                let part = Subset::new(self.items.corpus, units.to_vec())?;
-                let groups = self.items.groups.map(|g| g.select(units));
-                let supervision = Supervision::labels(labels.select(units)?);
-                let steps = recipe.fit(&part, groups.as_ref())?;
-                let seen = PreparedCorpus::new(&part, groups.as_ref(), &steps);
-                let prepared = Prepared::new(seen, self.storage.memory)?;
-                let problem = Problem::new(prepared.corpus(), &supervision)?;
-                let map = fit_validated(learner, &problem, run, &steps, validate)?;
-                Ok((steps, map))
-            }
             (Supervision::Judgements(judgements), Some(queries)) => {
                 let part = Subset::new(queries.corpus, units.to_vec())?;
                 let part_groups = queries.groups.map(|g| g.select(units));
@@ -194,6 +183,17 @@ impl<'a> Material<'a> {
                  collection of their own"
                     .into(),
             )),
+            (supervision, _) => {
+                let part = Subset::new(self.items.corpus, units.to_vec())?;
+                let groups = self.items.groups.map(|g| g.select(units));
+                let supervision = supervision.select(units)?;
+                let steps = recipe.fit(&part, groups.as_ref())?;
+                let seen = PreparedCorpus::new(&part, groups.as_ref(), &steps);
+                let prepared = Prepared::new(seen, self.storage.memory)?;
+                let problem = Problem::new(prepared.corpus(), &supervision)?;
+                let map = fit_validated(learner, &problem, run, &steps, validate)?;
+                Ok((steps, map))
+            }
         }
     }
 
@@ -238,7 +238,13 @@ impl<'a> Material<'a> {
                 let selected = judgements.select_queries(units)?;
                 pass(asking.corpus(), units, items.corpus(), &Qrels(&selected));
             }
-            Supervision::Labels(labels) => {
+            supervision => {
+                let labels = supervision.as_labels().ok_or_else(|| {
+                    Error::Data(format!(
+                        "judging a ranking needs labels or judgements, but there are only {}",
+                        supervision.describe()
+                    ))
+                })?;
                 let part_labels = labels.select(units)?;
                 let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
                 let cameras = self.items.groups.map(|g| g.select(units));
@@ -286,9 +292,9 @@ impl<'a> Material<'a> {
 
     /// What the bootstrap resamples: the identity of a row, or the query itself.
     fn cluster(&self, unit: u64) -> u64 {
-        match &self.supervision {
-            Supervision::Labels(labels) => u64::from(labels.of()[unit as usize]),
-            Supervision::Judgements(_) => unit,
+        match self.supervision.as_labels() {
+            Some(labels) => u64::from(labels.of()[unit as usize]),
+            None => unit,
         }
     }
 

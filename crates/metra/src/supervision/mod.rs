@@ -1,16 +1,27 @@
-//! What is relevant to what: labels, or graded judgements between queries and items.
+//! What is relevant to what: labels, graded judgements between queries and items, pairs, triplets
+//! and quadruplets, orderings of classes and class trees.
 //!
-//! Learners see [`Relevance`] only: uniform pairs without a list of pairs, and a test whether an
-//! item is relevant to a query. It need be neither symmetric nor transitive, and queries and items
-//! may be different corpora.
+//! Learners of ranking see [`Relevance`] only: uniform pairs without a list of pairs, and a test
+//! whether an item is relevant to a query. It need be neither symmetric nor transitive, and queries
+//! and items may be different corpora. [`derive`] says what can be made from what.
 
+mod comparisons;
+pub mod derive;
 mod judgements;
 mod labels;
+mod orderings;
 mod relevance;
+mod taxonomy;
 
+pub use comparisons::{Comparisons, Quadruplet};
 pub use judgements::{Judgement, Judgements};
 pub use labels::Labels;
+pub use orderings::{ClassOrdering, Orderings};
 pub use relevance::{Pool, Relevance};
+pub use taxonomy::{Taxonomy, Tree};
+
+use crate::data::RowId;
+use crate::{Error, Result};
 
 /// What a learner is told about similarity.
 #[derive(Debug, Clone)]
@@ -19,6 +30,12 @@ pub enum Supervision {
     Labels(Labels),
     /// Graded relevance of items to queries.
     Judgements(Judgements),
+    /// Pairs, triplets and quadruplets of rows of one corpus.
+    Comparisons(Comparisons),
+    /// Rows with a class each and orderings of the classes by attributes.
+    Orderings(Orderings),
+    /// Rows with a class each and a tree of the classes.
+    Taxonomy(Taxonomy),
 }
 
 impl Supervision {
@@ -32,37 +49,89 @@ impl Supervision {
         Supervision::Judgements(judgements)
     }
 
-    /// The relevance it implies.
-    pub fn relevance(&self) -> &dyn Relevance {
+    /// Number of queries: rows, where queries and items are one corpus.
+    pub fn queries(&self) -> u64 {
         match self {
-            Supervision::Labels(labels) => labels,
-            Supervision::Judgements(judgements) => judgements,
+            Supervision::Judgements(judgements) => judgements.queries(),
+            _ => self.items(),
         }
     }
 
-    /// The labels, if this is what was given.
+    /// Number of items.
+    pub fn items(&self) -> u64 {
+        match self {
+            Supervision::Judgements(judgements) => judgements.items(),
+            Supervision::Comparisons(said) => said.rows(),
+            Supervision::Labels(labels) => labels.len() as u64,
+            Supervision::Orderings(orderings) => orderings.labels().len() as u64,
+            Supervision::Taxonomy(taxonomy) => taxonomy.labels().len() as u64,
+        }
+    }
+
+    /// Whether queries and items are the same corpus.
+    pub fn within(&self) -> bool {
+        match self {
+            Supervision::Judgements(judgements) => judgements.within(),
+            _ => true,
+        }
+    }
+
+    /// The relevance it implies, where it implies one: triplets and quadruplets alone do not.
+    pub fn relevance(&self) -> Option<&dyn Relevance> {
+        match self {
+            Supervision::Judgements(judgements) => Some(judgements),
+            Supervision::Comparisons(said) => said.relevance(),
+            _ => self.as_labels().map(|labels| labels as &dyn Relevance),
+        }
+    }
+
+    /// The labels, where rows have classes.
     pub fn as_labels(&self) -> Option<&Labels> {
         match self {
             Supervision::Labels(labels) => Some(labels),
-            Supervision::Judgements(_) => None,
+            Supervision::Orderings(orderings) => Some(orderings.labels()),
+            Supervision::Taxonomy(taxonomy) => Some(taxonomy.labels()),
+            Supervision::Judgements(_) | Supervision::Comparisons(_) => None,
         }
+    }
+
+    /// What it says of some rows alone, renumbered 0, 1, …; for one corpus only.
+    pub fn select(&self, rows: &[RowId]) -> Result<Self> {
+        Ok(match self {
+            Supervision::Labels(labels) => Supervision::Labels(labels.select(rows)?),
+            Supervision::Comparisons(said) => Supervision::Comparisons(said.select(rows)?),
+            Supervision::Orderings(orderings) => Supervision::Orderings(orderings.select(rows)?),
+            Supervision::Taxonomy(taxonomy) => Supervision::Taxonomy(taxonomy.select(rows)?),
+            Supervision::Judgements(_) => {
+                return Err(Error::Data(
+                    "rows cannot be selected from judgements: select queries".into(),
+                ));
+            }
+        })
     }
 
     /// What it is, for messages.
     pub fn describe(&self) -> String {
+        let labelled = |labels: &Labels| {
+            let (rows, classes) = (labels.len(), labels.classes());
+            format!("labels of {rows} rows in {classes} classes")
+        };
         match self {
-            Supervision::Labels(labels) => {
-                format!(
-                    "labels of {} rows in {} classes",
-                    labels.len(),
-                    labels.classes()
-                )
-            }
+            Supervision::Labels(labels) => labelled(labels),
             Supervision::Judgements(judgements) => format!(
                 "relevance judgements: {} pairs of {} queries",
                 judgements.pairs(),
                 judgements.queries()
             ),
+            Supervision::Comparisons(said) => said.describe(),
+            Supervision::Orderings(orderings) => format!(
+                "orderings of classes by {} attributes with {}",
+                orderings.attributes(),
+                labelled(orderings.labels())
+            ),
+            Supervision::Taxonomy(taxonomy) => {
+                format!("a taxonomy with {}", labelled(taxonomy.labels()))
+            }
         }
     }
 
@@ -72,6 +141,9 @@ impl Supervision {
         match self {
             Supervision::Labels(labels) => labels.hash(&mut hasher),
             Supervision::Judgements(judgements) => judgements.hash(&mut hasher),
+            Supervision::Comparisons(said) => said.hash(&mut hasher),
+            Supervision::Orderings(orderings) => orderings.hash(&mut hasher),
+            Supervision::Taxonomy(taxonomy) => taxonomy.hash(&mut hasher),
         }
         hasher.finalize().to_hex().to_string()
     }

@@ -169,7 +169,7 @@ impl Learner for Checked<Warca> {
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;
-        let relevance = problem.supervision().relevance();
+        let relevance = problem.relevance("warca")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
         let scale = pair_scale(&field, relevance, run.seed)?;
@@ -220,7 +220,7 @@ struct Field<'a> {
 impl<'a> Field<'a> {
     fn new(problem: &'a Problem<'a>) -> Result<Self> {
         let items = problem.items();
-        let one_corpus = problem.supervision().relevance().within();
+        let one_corpus = problem.supervision().within();
         if one_corpus && items.len() < items.dim() as u64 {
             let axes = principal_axes(items)?;
             let rows = coordinates(items, &axes)?;
@@ -341,14 +341,7 @@ fn start(settings: &Warca, problem: &Problem<'_>, field: &Field<'_>, seed: u64) 
             map.values_mut()[..rows.values().len()].copy_from_slice(rows.values());
         }
         Start::Lda => {
-            let labels = problem
-                .supervision()
-                .as_labels()
-                .ok_or_else(|| Error::Supervision {
-                    learner: "warca with start=lda".into(),
-                    needs: "class labels".into(),
-                    found: problem.supervision().describe(),
-                })?;
+            let labels = problem.labels("warca with start=lda")?;
             let chosen = Stream::new(0, "warca start", 0).choose(field.items().len(), START_ROWS);
             let labels = labels.select(&chosen)?;
             let rows = Subset::new(field.items(), chosen)?;

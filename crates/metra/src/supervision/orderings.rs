@@ -1,0 +1,213 @@
+//! Orderings of classes by attributes: "tall buildings look less natural than streets". They are
+//! said of classes and hold, roughly, for their rows (Parikh & Grauman, ICCV 2011).
+
+use super::labels::Labels;
+use crate::data::RowId;
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+/// Classes by how much of one attribute they have, such as `T<I~S<H`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassOrdering {
+    attribute: String,
+    /// Names of classes, least first; classes of one level have equally much.
+    levels: Vec<Vec<String>>,
+}
+
+impl ClassOrdering {
+    /// Read classes joined by `<` (less of the attribute) and `~` (equally much).
+    pub fn parse(attribute: &str, text: &str) -> Result<Self> {
+        let attribute = attribute.trim();
+        let wrong = |problem: String| Error::Data(format!("ordering by {attribute:?}: {problem}"));
+        if attribute.is_empty() {
+            return Err(Error::Data(
+                "an ordering has no name of its attribute".into(),
+            ));
+        }
+        let mut seen = HashMap::new();
+        let mut levels = Vec::new();
+        for (level, part) in text.split('<').enumerate() {
+            let mut classes = Vec::new();
+            for name in part.split('~') {
+                let name = name.trim();
+                if name.is_empty() {
+                    return Err(wrong(format!(
+                        "expected classes joined by < and ~, but found {text:?}"
+                    )));
+                }
+                if seen.insert(name.to_owned(), level).is_some() {
+                    return Err(wrong(format!("names class {name:?} twice")));
+                }
+                classes.push(name.to_owned());
+            }
+            levels.push(classes);
+        }
+        if levels.len() < 2 {
+            return Err(wrong(format!(
+                "expected at least two levels (A<B), but found {text:?}"
+            )));
+        }
+        Ok(ClassOrdering {
+            attribute: attribute.to_owned(),
+            levels,
+        })
+    }
+
+    /// Name of the attribute.
+    pub fn attribute(&self) -> &str {
+        &self.attribute
+    }
+
+    /// Names of classes, least first.
+    pub fn levels(&self) -> &[Vec<String>] {
+        &self.levels
+    }
+}
+
+/// Rows with a class each, and orderings of the classes by attributes.
+#[derive(Debug, Clone)]
+pub struct Orderings {
+    labels: Labels,
+    orderings: Vec<ClassOrdering>,
+    /// Level of each class for each attribute; `None` where the ordering does not name it.
+    levels: Vec<Vec<Option<u32>>>,
+}
+
+impl Orderings {
+    /// Rows' classes and orderings of these.
+    pub fn new(labels: Labels, orderings: Vec<ClassOrdering>) -> Result<Self> {
+        if orderings.is_empty() {
+            return Err(Error::Data(
+                "expected at least one ordering, found 0".into(),
+            ));
+        }
+        for (number, ordering) in orderings.iter().enumerate() {
+            if (orderings[..number].iter()).any(|o| o.attribute == ordering.attribute) {
+                let attribute = &ordering.attribute;
+                return Err(Error::Data(format!(
+                    "attribute {attribute:?} is ordered twice"
+                )));
+            }
+        }
+        let classes: HashMap<&str, u32> = (0..labels.classes() as u32)
+            .map(|class| (labels.name(class), class))
+            .collect();
+        for ordering in &orderings {
+            for name in ordering.levels.iter().flatten() {
+                if !classes.contains_key(name.as_str()) {
+                    let mut known: Vec<&str> = classes.keys().copied().collect();
+                    known.sort_unstable();
+                    known.truncate(12);
+                    return Err(Error::Data(format!(
+                        "ordering by {:?}: expected classes among {known:?}, but found {name:?}",
+                        ordering.attribute
+                    )));
+                }
+            }
+        }
+        Ok(Self::build(labels, orderings))
+    }
+
+    fn build(labels: Labels, orderings: Vec<ClassOrdering>) -> Self {
+        let levels = (orderings.iter())
+            .map(|ordering| {
+                let of: HashMap<&str, u32> = (ordering.levels.iter().enumerate())
+                    .flat_map(|(level, names)| {
+                        names.iter().map(move |n| (n.as_str(), level as u32))
+                    })
+                    .collect();
+                (0..labels.classes() as u32)
+                    .map(|class| of.get(labels.name(class)).copied())
+                    .collect()
+            })
+            .collect();
+        Orderings {
+            labels,
+            orderings,
+            levels,
+        }
+    }
+
+    /// The rows' classes.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The orderings as given.
+    pub fn orderings(&self) -> &[ClassOrdering] {
+        &self.orderings
+    }
+
+    /// Number of attributes.
+    pub fn attributes(&self) -> usize {
+        self.orderings.len()
+    }
+
+    /// How much of an attribute a class has, counted from 0; `None` where it was not said.
+    pub fn level(&self, attribute: usize, class: u32) -> Option<u32> {
+        self.levels[attribute][class as usize]
+    }
+
+    /// The same of some rows. Orderings may then name classes that no row has any more.
+    pub fn select(&self, rows: &[RowId]) -> Result<Self> {
+        Ok(Self::build(
+            self.labels.select(rows)?,
+            self.orderings.clone(),
+        ))
+    }
+
+    pub(super) fn hash(&self, hasher: &mut blake3::Hasher) {
+        hasher.update(b"orderings");
+        self.labels.hash(hasher);
+        for (ordering, levels) in self.orderings.iter().zip(&self.levels) {
+            hasher.update(&(ordering.attribute.len() as u64).to_le_bytes());
+            hasher.update(ordering.attribute.as_bytes());
+            for level in levels {
+                hasher.update(&level.map_or(u32::MAX, |l| l).to_le_bytes());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_by_hand() {
+        let ordering = ClassOrdering::parse("natural", "T<I ~ S<H").unwrap();
+        let labels = Labels::from_names(&["H", "I", "S", "T", "X"]).unwrap();
+        let orderings = Orderings::new(labels, vec![ordering]).unwrap();
+        let level = |name: &str| {
+            let class = (0..5).find(|c| orderings.labels().name(*c) == name);
+            orderings.level(0, class.unwrap())
+        };
+        assert_eq!(
+            (level("T"), level("I"), level("S")),
+            (Some(0), Some(1), Some(1))
+        );
+        assert_eq!((level("H"), level("X")), (Some(2), None));
+        let part = orderings.select(&[0, 4]).unwrap();
+        assert_eq!(part.labels().classes(), 2);
+        assert_eq!((part.level(0, 0), part.level(0, 1)), (Some(2), None));
+    }
+
+    #[test]
+    fn bad_orderings_are_named() {
+        let error = |text| {
+            ClassOrdering::parse("smiling", text)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error("A<<B").contains("joined by < and ~"));
+        assert!(error("A<B~A").contains("names class \"A\" twice"));
+        assert!(error("A~B").contains("at least two levels"));
+        let labels = Labels::from_names(&["A", "B"]).unwrap();
+        let ordering = ClassOrdering::parse("smiling", "A<C").unwrap();
+        let error = Orderings::new(labels, vec![ordering]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ordering by \"smiling\": expected classes among [\"A\", \"B\"], but found \"C\""
+        );
+    }
+}
