@@ -4,6 +4,7 @@
 //! preprocessing that comes before any of them.
 
 mod baselines;
+mod descent;
 mod discriminant;
 mod parameters;
 mod prepare;
@@ -11,6 +12,7 @@ mod principal;
 mod reduce;
 pub mod registry;
 pub mod warca;
+mod warp;
 
 pub use baselines::{Cosine, Euclid};
 pub use discriminant::Lda;

@@ -8,60 +8,23 @@
 //! of negatives serves a minibatch, so that a step is a handful of matrix products; Adam instead
 //! of plain SGD; with fewer rows than dimensions training runs in exactly reduced coordinates.
 
-mod loss;
-mod weights;
+pub use super::warp::{RankWeights, Sampling, Violators};
 
-pub use weights::RankWeights;
-
+use super::descent::{Descent, Schedule, descend};
 use super::discriminant::discriminant;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
 use super::reduce::{PrincipalAxes, coordinates, principal_axes};
-use super::{Learner, Parameters, Problem, Progress, Run};
+use super::warp::{Minibatch, Outcome, Warp, Workspace, check_finite, check_relevance};
+use super::{Learner, Parameters, Problem, Run};
 use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
-use crate::linalg::{RowBuf, cross, mix, vectorized};
+use crate::linalg::{RowBuf, cross, mix};
 use crate::metric::{LowRank, Map};
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::Relevance;
 use crate::{Error, Result};
 use faer::{Accum, MatRef};
-use loss::{Minibatch, Outcome, Workspace};
-use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::time::Instant;
-
-/// How the rank of a relevant item is estimated.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sampling {
-    /// From the violators in a pool that the minibatch shares.
-    Pool,
-    /// From all items: exact, for small sets.
-    Exact,
-    /// From the number of tries until the first violator, as in the paper.
-    Sequential,
-}
-
-impl Choice for Sampling {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("pool", Sampling::Pool),
-        ("exact", Sampling::Exact),
-        ("sequential", Sampling::Sequential),
-    ];
-}
-
-/// Which violators push.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Violators {
-    /// All of them, each with its share.
-    All,
-    /// One, drawn uniformly.
-    One,
-}
-
-impl Choice for Violators {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("all", Violators::All), ("one", Violators::One)];
-}
 
 /// What keeps the map in bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,6 +118,25 @@ impl Warca {
         require(self.patience >= 1, "patience", "at least 1", self.patience)?;
         Ok(Checked(self))
     }
+
+    fn warp(&self) -> Warp {
+        Warp {
+            margin: self.margin as f32,
+            squared: false,
+            sampling: self.sampling,
+            violators: self.violators,
+            weights: self.weights.clone(),
+            truncation: 1.0,
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule {
+            steps: self.steps,
+            checks: self.checks,
+            patience: self.patience,
+        }
+    }
 }
 
 impl Learner for Checked<Warca> {
@@ -175,39 +157,24 @@ impl Learner for Checked<Warca> {
         let scale = pair_scale(&field, relevance, run.seed)?;
         run.facts.insert("scale".into(), scale);
         let inverse = (1.0 / scale) as f32;
-        let mut map = start(settings, problem, &field, run.seed)?;
+        let map = start(settings, problem, &field, run.seed)?;
+        let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
         let mut training = Training {
             settings,
-            field: &field,
+            relevance,
+            queries: field.queries(),
+            items: field.items(),
+            centre: field.centre(),
             inverse,
-            workspace: Workspace::new(field.items().dim()),
+            warp: settings.warp(),
+            workspace: Workspace::default(),
             batch: Minibatch::default(),
+            rows: RowBuf::empty(field.items().dim()),
+            to_map: &carry_back,
         };
-        let kept = training.run(&mut map, relevance, run)?;
-        field.carry_back(&kept, inverse, settings.centre)
+        let state = State::new(map);
+        descend(settings.schedule(), &mut training, state, run)
     }
-}
-
-fn check_relevance(relevance: &dyn Relevance) -> Result<()> {
-    if relevance.pairs() == 0 {
-        return Err(Error::Data(
-            "no row has a relevant other row (every class has one row, or no judgement is above \
-             0): expected at least one relevant pair"
-                .into(),
-        ));
-    }
-    // The first pair tells whether a query can have negatives at all: with one class none has.
-    let mut random = Stream::new(0, "warca negatives", 0);
-    let any = (0..64).any(|_| {
-        let (query, _) = relevance.pair(random.below(relevance.pairs()));
-        relevance.irrelevant_count(query) > 0
-    });
-    if any {
-        return Ok(());
-    }
-    Err(Error::Data(
-        "every item is relevant to every query (one class?): expected some irrelevant items".into(),
-    ))
 }
 
 /// The vectors as training sees them: as they are, or in exactly reduced coordinates.
@@ -370,142 +337,75 @@ fn start(settings: &Warca, problem: &Problem<'_>, field: &Field<'_>, seed: u64) 
     Ok(map)
 }
 
+/// The map with Adam's memory of it.
+#[derive(Clone)]
+struct State {
+    map: RowBuf,
+    adam: Adam,
+}
+
+impl State {
+    fn new(map: RowBuf) -> Self {
+        let adam = Adam::new(map.values().len());
+        State { map, adam }
+    }
+}
+
+/// Minibatches over vectors in whatever coordinates they are given.
 struct Training<'a> {
     settings: &'a Warca,
-    field: &'a Field<'a>,
+    relevance: &'a dyn Relevance,
+    queries: &'a dyn Corpus,
+    items: &'a dyn Corpus,
+    centre: Option<Vec<f32>>,
     inverse: f32,
+    warp: Warp,
     workspace: Workspace,
     batch: Minibatch,
+    rows: RowBuf,
+    /// The map in the coordinates of the problem.
+    to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+}
+
+impl Descent for Training<'_> {
+    type State = State;
+
+    fn step(&mut self, state: &mut State, step: u64, remaining: f64, seed: u64) -> Result<Outcome> {
+        let settings = self.settings;
+        let mut random = Stream::new(seed, "warca batch", step);
+        let pool = (settings.sampling != Sampling::Exact).then_some(settings.pool);
+        self.batch
+            .draw(self.relevance, settings.batch, pool, &mut random);
+        let centre = self.centre.as_deref();
+        self.batch.fetch(
+            self.queries,
+            self.items,
+            centre,
+            self.inverse,
+            &mut self.rows,
+        )?;
+        let outcome = self.workspace.gradient(
+            &self.warp,
+            self.relevance,
+            &self.batch,
+            &state.map,
+            self.rows.rows(),
+            (seed, step),
+        )?;
+        self.regularise(&state.map);
+        let rate = (settings.rate * remaining) as f32;
+        let gradient = self.workspace.gradient.values();
+        state.adam.step(state.map.values_mut(), gradient, rate);
+        check_finite(state.map.values(), &outcome, step)?;
+        Ok(outcome)
+    }
+
+    fn map(&self, state: &State) -> Result<Map> {
+        (self.to_map)(&state.map)
+    }
 }
 
 impl Training<'_> {
-    /// All steps; returns the map to keep.
-    fn run(
-        &mut self,
-        map: &mut RowBuf,
-        relevance: &dyn Relevance,
-        run: &mut Run<'_>,
-    ) -> Result<RowBuf> {
-        let steps = self.settings.steps;
-        let every = (steps / self.settings.checks.max(1)).max(1);
-        let mut adam = Adam::new(map.values().len());
-        let mut best: Option<(f64, RowBuf, u64)> = None;
-        let mut since_best = 0;
-        let centre = self.field.centre();
-        let began = Instant::now();
-        let mut done = 0;
-        self.validate(map, 0, run, &mut best)?;
-        for step in 0..run.last_step.unwrap_or(steps).min(steps) {
-            run.check_stop()?;
-            self.draw(relevance, run.seed, step, centre.as_deref())?;
-            let outcome = self.workspace.evaluate(
-                self.settings,
-                relevance,
-                &self.batch,
-                map,
-                run.seed,
-                step,
-            )?;
-            self.regularise(map);
-            let rate = self.settings.rate * (1.0 - step as f64 / steps as f64);
-            adam.step(
-                map.values_mut(),
-                self.workspace.gradient.values(),
-                rate as f32,
-            );
-            check_finite(map, &outcome, step)?;
-            done = step + 1;
-            let validation = if done % every == 0 || done == steps {
-                self.validate(map, done, run, &mut best)?
-            } else {
-                None
-            };
-            if let Some(observer) = run.observer.as_deref_mut() {
-                observer.progress(&Progress {
-                    step: done,
-                    steps,
-                    loss: outcome.loss,
-                    violators: outcome.violated,
-                    rank: outcome.rank,
-                    speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
-                    validation,
-                });
-            }
-            if validation.is_some() {
-                let newest = best.as_ref().is_some_and(|(_, _, at)| *at == done);
-                since_best = if newest { 0 } else { since_best + 1 };
-                if since_best >= self.settings.patience {
-                    break;
-                }
-            }
-        }
-        run.facts.insert("steps".into(), done as f64);
-        Ok(match best {
-            Some((_, kept, at)) => {
-                run.facts.insert("best_step".into(), at as f64);
-                kept
-            }
-            None => map.clone(),
-        })
-    }
-
-    fn validate(
-        &self,
-        map: &RowBuf,
-        step: u64,
-        run: &mut Run<'_>,
-        best: &mut Option<(f64, RowBuf, u64)>,
-    ) -> Result<Option<f64>> {
-        let Some(validate) = run.validate.as_deref_mut() else {
-            return Ok(None);
-        };
-        let value = validate(
-            &self
-                .field
-                .carry_back(map, self.inverse, self.settings.centre)?,
-        )?;
-        if best.as_ref().is_none_or(|(so_far, _, _)| value > *so_far) {
-            *best = Some((value, map.clone(), step));
-        }
-        Ok(Some(value))
-    }
-
-    /// Draw pairs and pool and fetch their vectors, centred and scaled.
-    fn draw(
-        &mut self,
-        relevance: &dyn Relevance,
-        seed: u64,
-        step: u64,
-        centre: Option<&[f32]>,
-    ) -> Result<()> {
-        let mut random = Stream::new(seed, "warca batch", step);
-        self.batch.pairs.clear();
-        for _ in 0..self.settings.batch {
-            self.batch
-                .pairs
-                .push(relevance.pair(random.below(relevance.pairs())));
-        }
-        let items = relevance.items();
-        match self.settings.sampling {
-            Sampling::Exact => self.batch.pool.fill(relevance, 0..items),
-            _ => {
-                let draws = (0..self.settings.pool).map(|_| random.below(items));
-                self.batch.pool.fill(relevance, draws);
-            }
-        }
-        let pairs = &self.batch.pairs;
-        let first: Vec<RowId> = pairs.iter().map(|p| p.0).collect();
-        let others: Vec<RowId> = (pairs.iter().map(|p| p.1))
-            .chain(self.batch.pool.items().iter().copied())
-            .collect();
-        let dim = self.field.items().dim();
-        let rows = &mut self.workspace.rows;
-        rows.reset(first.len() + others.len(), dim);
-        let (queries, items) = rows.values_mut().split_at_mut(first.len() * dim);
-        fetch(self.field.queries(), &first, centre, self.inverse, queries)?;
-        fetch(self.field.items(), &others, centre, self.inverse, items)
-    }
-
     /// Add the regulariser's gradient: 2λ(WWᵀ − I)W (eq. 19) or λW.
     fn regularise(&mut self, map: &RowBuf) {
         let lambda = self.settings.lambda as f32;
@@ -532,70 +432,4 @@ impl Training<'_> {
             }
         }
     }
-}
-
-/// Rows that are fetched at once: few enough to stay near the processor until they are centred.
-const FETCH_ROWS: usize = 32;
-
-/// Fetch rows, subtract the centre and multiply.
-fn fetch(
-    corpus: &dyn Corpus,
-    ids: &[RowId],
-    centre: Option<&[f32]>,
-    factor: f32,
-    out: &mut [f32],
-) -> Result<()> {
-    let dim = corpus.dim();
-    let view = corpus.view();
-    out.par_chunks_mut(FETCH_ROWS * dim)
-        .zip(ids.par_chunks(FETCH_ROWS))
-        .try_for_each_init(
-            || RowBuf::empty(dim),
-            |buffer, (out, ids)| {
-                // Rows that lie in memory are read where they lie; others take a copy.
-                if view.is_none() {
-                    corpus.gather(ids, buffer)?;
-                }
-                for (place, (id, out)) in ids.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
-                    let row = match view {
-                        Some(view) => view.row(*id as usize),
-                        None => buffer.row(place),
-                    };
-                    move_and_scale(row, centre, factor, out);
-                }
-                Ok(())
-            },
-        )
-}
-
-fn move_and_scale(row: &[f32], centre: Option<&[f32]>, factor: f32, out: &mut [f32]) {
-    vectorized(
-        #[inline(always)]
-        || match centre {
-            Some(centre) => {
-                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
-                    *out = (value - centre) * factor;
-                }
-            }
-            None => {
-                for (out, value) in out.iter_mut().zip(row) {
-                    *out = value * factor;
-                }
-            }
-        },
-    );
-}
-
-fn check_finite(map: &RowBuf, outcome: &Outcome, step: u64) -> Result<()> {
-    let what = if !outcome.loss.is_finite() {
-        "the loss"
-    } else if !map.values().iter().all(|v| v.is_finite()) {
-        "the map"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Diverged {
-        step,
-        what: what.into(),
-    })
 }

@@ -1,4 +1,4 @@
-//! The loss of one minibatch and its gradient, as matrix products.
+//! The loss of one minibatch with its coefficients by the embedded rows, as matrix products.
 //!
 //! For a pair (i, j) of S and pool items k irrelevant to i, with z = W x:
 //! loss = L(rank) · mean over violators k of (γ + d_ij − d_ik), where k violates if this is
@@ -6,13 +6,17 @@
 //! w_ik = weight/d_ik the sums over k become the products w·Z and wᵀ·Z. Where d_ik is small, w_ik
 //! is large and such a product would drown the row's other terms in rounding (one duplicate of
 //! weight 1e9 once made an error of 73 %), so near points form their difference first. A pair at
-//! distance 0 has no gradient and gets none.
+//! distance 0 has no gradient and gets none. With squared distances the weights are the same for
+//! all violators, and the coefficients are those of WARP's gradient by the metric itself: the
+//! gradient of |v|²_M by M is v vᵀ, with no factor 2.
 
-use super::{Sampling, Violators, Warca};
-use crate::linalg::{RowBuf, cross, map_rows, mix, squared_norms, transposed_product, vectorized};
+use super::{Minibatch, Sampling, Violators, Warp};
+use crate::Result;
+use crate::linalg::{
+    RowBuf, Rows, cross, map_rows, mix, squared_norms, transposed_product, vectorized,
+};
 use crate::random::Stream;
-use crate::supervision::{Pool, Relevance};
-use crate::{Result, data::RowId};
+use crate::supervision::Relevance;
 use faer::{Accum, MatRef};
 use rayon::prelude::*;
 
@@ -25,60 +29,67 @@ const LANES: usize = 16;
 /// Distances below this have no direction.
 const ZERO: f32 = 1e-6;
 
-/// Pairs, pool and their vectors.
-#[derive(Default)]
-pub(super) struct Minibatch {
-    pub(super) pairs: Vec<(RowId, RowId)>,
-    pub(super) pool: Pool,
-}
-
 /// What a minibatch gave.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outcome {
-    pub(super) loss: f64,
-    pub(super) violated: f64,
-    pub(super) rank: f64,
+pub(in crate::learn) struct Outcome {
+    pub(in crate::learn) loss: f64,
+    pub(in crate::learn) violated: f64,
+    pub(in crate::learn) rank: f64,
 }
 
 /// Buffers that live as long as a fit.
-pub(super) struct Workspace {
-    /// x_i of all pairs, then x_j, then the pool.
-    pub(super) rows: RowBuf,
-    embedded: RowBuf,
+pub(in crate::learn) struct Workspace {
+    /// z of all queries, then of the relevant items, then of the pool.
+    pub(in crate::learn) embedded: RowBuf,
+    /// Derivative of the loss by each embedded row.
+    pub(in crate::learn) coefficients: RowBuf,
+    pub(in crate::learn) gradient: RowBuf,
     norms: Vec<f32>,
-    coefficients: RowBuf,
     weights: Vec<f32>,
-    pub(super) gradient: RowBuf,
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Workspace {
+            embedded: RowBuf::empty(1),
+            coefficients: RowBuf::empty(1),
+            gradient: RowBuf::empty(1),
+            norms: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
 }
 
 /// A violator handled by its difference: pair, place in the pool, weight.
 type Single = (u32, u32, f32);
 
 impl Workspace {
-    pub(super) fn new(dim: usize) -> Self {
-        Workspace {
-            rows: RowBuf::empty(dim),
-            embedded: RowBuf::empty(1),
-            norms: Vec::new(),
-            coefficients: RowBuf::empty(1),
-            weights: Vec::new(),
-            gradient: RowBuf::empty(1),
-        }
-    }
-
-    /// Loss and gradient (in `self.gradient`) at `map` for the rows in `self.rows`.
-    pub(super) fn evaluate(
+    /// Loss and gradient by `map` (in `self.gradient`) for the rows of the minibatch.
+    pub(in crate::learn) fn gradient(
         &mut self,
-        settings: &Warca,
+        warp: &Warp,
         relevance: &dyn Relevance,
         batch: &Minibatch,
         map: &RowBuf,
-        seed: u64,
-        step: u64,
+        rows: Rows<'_>,
+        seed_and_step: (u64, u64),
     ) -> Result<Outcome> {
+        map_rows(rows, map.rows(), &mut self.embedded)?;
+        let outcome = self.evaluate(warp, relevance, batch, seed_and_step);
+        transposed_product(self.coefficients.rows(), rows, &mut self.gradient)?;
+        Ok(outcome)
+    }
+
+    /// Loss and coefficients for what is in `self.embedded`.
+    pub(in crate::learn) fn evaluate(
+        &mut self,
+        warp: &Warp,
+        relevance: &dyn Relevance,
+        batch: &Minibatch,
+        (seed, step): (u64, u64),
+    ) -> Outcome {
         let (pairs, pool) = (batch.pairs.len(), batch.pool.items().len());
-        let rank = map.len();
-        map_rows(self.rows.rows(), map.rows(), &mut self.embedded)?;
+        let rank = self.embedded.dim();
         squared_norms(self.embedded.rows(), &mut self.norms);
         self.coefficients.reset(2 * pairs + pool, rank);
         self.weights.resize(pairs * pool, 0.0);
@@ -109,20 +120,27 @@ impl Workspace {
                     let pair = start + local;
                     let row = &mut weights[local * pool..(local + 1) * pool];
                     let query = queries.row(pair);
-                    let near_distance = distance(query, relevant.row(pair));
-                    distances(row, query, query_norms[pair], pool_norms, |k| {
-                        negatives.row(k)
-                    });
+                    let near_distance = distance(query, relevant.row(pair), warp.squared);
+                    let row_of = |k| negatives.row(k);
+                    distances(
+                        row,
+                        query,
+                        query_norms[pair],
+                        pool_norms,
+                        row_of,
+                        warp.squared,
+                    );
                     let mut usable = pool;
                     relevance.visit_pool(batch.pairs[pair].0, &batch.pool, &mut |place| {
                         row[place] = f32::INFINITY;
                         usable -= 1;
                     });
-                    let limit = near_distance + settings.margin as f32;
+                    let limit = near_distance + warp.margin;
                     let irrelevant = relevance.irrelevant_count(batch.pairs[pair].0) as f64;
-                    let found = violators(settings, row, limit, usable, irrelevant, &mut random);
+                    let found = violators(warp, row, limit, usable, irrelevant, &mut random);
                     let share = 1.0 / pairs as f64;
-                    let cost = found.map_or(0.0, |f| settings.weights.loss(f.rank, irrelevant));
+                    let found = found.filter(|f| f.rank >= warp.truncation);
+                    let cost = found.map_or(0.0, |f| warp.weights.loss(f.rank, irrelevant));
                     let weight = (cost * share) as f32;
                     if let Some(found) = found {
                         outcome.loss += cost * share * found.mean_excess;
@@ -130,11 +148,7 @@ impl Workspace {
                         outcome.rank += share * found.rank;
                     }
                     // The pull of the relevant item.
-                    let pull = if near_distance > ZERO {
-                        weight / near_distance
-                    } else {
-                        0.0
-                    };
+                    let pull = by_distance(weight, near_distance, warp.squared);
                     let place = local * rank..(local + 1) * rank;
                     let near = query.iter().zip(relevant.row(pair));
                     for ((out, other), (a, b)) in query_out[place.clone()]
@@ -149,13 +163,16 @@ impl Workspace {
                     match found {
                         None => row.fill(0.0),
                         Some(Found { one: Some(k), .. }) => {
-                            if row[k] > ZERO {
-                                singles.push((pair as u32, k as u32, weight / row[k]));
-                            }
+                            let push = by_distance(weight, row[k], warp.squared);
+                            singles.push((pair as u32, k as u32, push));
                             row.fill(0.0);
                         }
                         Some(found) => {
                             let each = weight / found.count as f32;
+                            if warp.squared {
+                                totals[local] = equal_weights(row, limit, each);
+                                continue;
+                            }
                             if found.any_near {
                                 let near = row
                                     .iter()
@@ -168,8 +185,7 @@ impl Workspace {
                         }
                     }
                 }
-                if settings.violators == Violators::All && settings.sampling != Sampling::Sequential
-                {
+                if warp.violators == Violators::All && warp.sampling != Sampling::Sequential {
                     let block_weights = MatRef::from_row_major_slice(&*weights, len, pool);
                     mix(block_weights, negatives, 1.0, Accum::Add, query_out);
                     for (local, total) in totals[..len].iter().enumerate() {
@@ -183,7 +199,7 @@ impl Workspace {
             })
             .collect();
 
-        if settings.violators == Violators::All && settings.sampling != Sampling::Sequential {
+        if warp.violators == Violators::All && warp.sampling != Sampling::Sequential {
             let weights = MatRef::from_row_major_slice(&self.weights, pairs, pool);
             pool_part
                 .par_chunks_mut(PAIR_BLOCK * rank)
@@ -228,12 +244,7 @@ impl Workspace {
                 }
             }
         }
-        transposed_product(
-            self.coefficients.rows(),
-            self.rows.rows(),
-            &mut self.gradient,
-        )?;
-        Ok(outcome)
+        outcome
     }
 }
 
@@ -250,14 +261,14 @@ struct Found {
 }
 
 fn violators(
-    settings: &Warca,
+    warp: &Warp,
     distances: &[f32],
     limit: f32,
     usable: usize,
     irrelevant: f64,
     random: &mut Stream,
 ) -> Option<Found> {
-    if settings.sampling == Sampling::Sequential {
+    if warp.sampling == Sampling::Sequential {
         // Try one after the other from a random place on; a relevant item is not a try.
         let start = random.below(distances.len() as u64) as usize;
         let mut tries = 0_u64;
@@ -267,6 +278,9 @@ fn violators(
                 continue;
             }
             tries += 1;
+            if irrelevant / (tries as f64) < warp.truncation {
+                return None;
+            }
             if distances[k] < limit {
                 return Some(Found {
                     count: 1,
@@ -284,7 +298,7 @@ fn violators(
         return None;
     }
     let rank = (irrelevant * count as f64 / usable.max(1) as f64).max(1.0);
-    if settings.violators == Violators::All {
+    if warp.violators == Violators::All {
         return Some(Found {
             count,
             rank,
@@ -306,12 +320,21 @@ fn violators(
     })
 }
 
-fn distance(a: &[f32], b: &[f32]) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| (a - b) * (a - b))
-        .sum::<f32>()
-        .sqrt()
+/// The weight of a unit vector's worth of difference: divided by the distance unless it is squared.
+/// A pair at distance 0 has no direction.
+fn by_distance(weight: f32, distance: f32, squared: bool) -> f32 {
+    if squared {
+        weight
+    } else if distance > ZERO {
+        weight / distance
+    } else {
+        0.0
+    }
+}
+
+fn distance(a: &[f32], b: &[f32], squared: bool) -> f32 {
+    let square = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
+    if squared { square } else { square.sqrt() }
 }
 
 /// Turn −2·z_i·z_k into distances. Those that the expanded square cannot resolve are worked out
@@ -322,6 +345,7 @@ fn distances<'a>(
     query_norm: f32,
     pool_norms: &[f32],
     negative: impl Fn(usize) -> &'a [f32],
+    squared: bool,
 ) {
     let doubtful = |square: f32, norms: f32| square < 1e-3 * norms;
     let any = vectorized(
@@ -332,7 +356,8 @@ fn distances<'a>(
                 let norms = query_norm + norm;
                 let square = *value + norms;
                 any |= u32::from(doubtful(square, norms));
-                *value = square.max(0.0).sqrt();
+                let square = square.max(0.0);
+                *value = if squared { square } else { square.sqrt() };
             }
             any
         },
@@ -340,8 +365,9 @@ fn distances<'a>(
     if any != 0 {
         for (k, (value, norm)) in row.iter_mut().zip(pool_norms).enumerate() {
             // Rounding of the root must not hide a doubtful one, so the bound is a little wider.
-            if doubtful(*value * *value, 1.01 * (query_norm + norm)) {
-                *value = distance(query, negative(k));
+            let square = if squared { *value } else { *value * *value };
+            if doubtful(square, 1.01 * (query_norm + norm)) {
+                *value = distance(query, negative(k), squared);
             }
         }
     }
@@ -412,15 +438,27 @@ fn push_weights(row: &mut [f32], limit: f32, each: f32) -> f32 {
     )
 }
 
+/// Turn squared distances into weights, `each` for violators and 0 otherwise; returns their sum.
+fn equal_weights(row: &mut [f32], limit: f32, each: f32) -> f32 {
+    let mut count = 0_u32;
+    for value in row {
+        let violates = *value < limit;
+        count += u32::from(violates);
+        *value = if violates { each } else { 0.0 };
+    }
+    count as f32 * each
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervision::Labels;
+    use crate::learn::warp::RankWeights;
+    use crate::supervision::{Labels, Pool};
 
     /// The same loss by the definition, in f64, with its gradient by the paper's formula (factor 1,
     /// erratum 1).
     fn reference(
-        settings: &Warca,
+        warp: &Warp,
         labels: &Labels,
         batch: &Minibatch,
         rows: &[Vec<f64>],
@@ -437,17 +475,19 @@ mod tests {
         let (pairs, pool) = (batch.pairs.len(), batch.pool.items());
         let gap = |a: usize, b: usize| {
             let squares = z[a].iter().zip(&z[b]).map(|(a, b)| (a - b) * (a - b));
-            squares.sum::<f64>().sqrt()
+            let square = squares.sum::<f64>();
+            if warp.squared { square } else { square.sqrt() }
         };
         let mut loss = 0.0;
         let mut gradient = vec![vec![0.0; rows[0].len()]; map.len()];
         let mut add = |a: usize, b: usize, weight: f64| {
-            if gap(a, b) == 0.0 {
+            let unit = if warp.squared { 1.0 } else { gap(a, b) };
+            if unit == 0.0 {
                 return;
             }
             for (m, row) in gradient.iter_mut().enumerate() {
                 for (c, value) in row.iter_mut().enumerate() {
-                    *value += weight * (z[a][m] - z[b][m]) * (rows[a][c] - rows[b][c]) / gap(a, b);
+                    *value += weight * (z[a][m] - z[b][m]) * (rows[a][c] - rows[b][c]) / unit;
                 }
             }
         };
@@ -455,7 +495,7 @@ mod tests {
             let irrelevant: Vec<usize> = (0..pool.len())
                 .filter(|k| !labels.is_relevant(*i, pool[*k]) && pool[*k] != *i)
                 .collect();
-            let limit = settings.margin + gap(pair, pairs + pair);
+            let limit = f64::from(warp.margin) + gap(pair, pairs + pair);
             let violating: Vec<usize> = irrelevant
                 .iter()
                 .map(|k| 2 * pairs + k)
@@ -466,7 +506,7 @@ mod tests {
             }
             let total = labels.irrelevant_count(*i) as f64;
             let rank = total * violating.len() as f64 / irrelevant.len() as f64;
-            let weight = settings.weights.loss(rank.max(1.0), total) / pairs as f64;
+            let weight = warp.weights.loss(rank.max(1.0), total) / pairs as f64;
             add(pair, pairs + pair, weight);
             for k in &violating {
                 loss += weight * (limit - gap(pair, *k)) / violating.len() as f64;
@@ -477,7 +517,7 @@ mod tests {
     }
 
     struct Case {
-        settings: Warca,
+        warp: Warp,
         labels: Labels,
         batch: Minibatch,
         rows: Vec<Vec<f64>>,
@@ -520,9 +560,13 @@ mod tests {
             .map(|_| (0..7).map(|_| 0.4 * stream.normal()).collect())
             .collect();
         Case {
-            settings: Warca {
+            warp: Warp {
                 margin: 0.5,
-                ..Warca::default()
+                squared: false,
+                sampling: Sampling::Pool,
+                violators: Violators::All,
+                weights: RankWeights::Harmonic,
+                truncation: 1.0,
             },
             labels,
             batch: Minibatch { pairs, pool },
@@ -534,9 +578,8 @@ mod tests {
     #[test]
     fn gradient_equals_finite_differences() {
         let case = case(false);
-        let at = |map: &[Vec<f64>]| {
-            reference(&case.settings, &case.labels, &case.batch, &case.rows, map)
-        };
+        let at =
+            |map: &[Vec<f64>]| reference(&case.warp, &case.labels, &case.batch, &case.rows, map);
         let (_, gradient) = at(&case.map);
         for (m, c) in [(0, 0), (1, 3), (2, 6), (0, 5)] {
             let h = 1e-6;
@@ -558,26 +601,28 @@ mod tests {
             let values = rows.iter().flatten().map(|v| *v as f32).collect();
             RowBuf::from_values(values, rows[0].len()).unwrap()
         };
-        let mut workspace = Workspace::new(7);
-        workspace.rows = narrow(&case.rows);
-        let map = narrow(&case.map);
+        let mut workspace = Workspace::default();
+        let (rows, map) = (narrow(&case.rows), narrow(&case.map));
         let outcome = workspace
-            .evaluate(&case.settings, &case.labels, &case.batch, &map, 1, 0)
+            .gradient(
+                &case.warp,
+                &case.labels,
+                &case.batch,
+                &map,
+                rows.rows(),
+                (1, 0),
+            )
             .unwrap();
         (outcome, workspace.gradient)
     }
 
     #[test]
     fn products_equal_the_definition_even_with_duplicates() {
-        for duplicates in [false, true] {
-            let case = case(duplicates);
-            let (loss, gradient) = reference(
-                &case.settings,
-                &case.labels,
-                &case.batch,
-                &case.rows,
-                &case.map,
-            );
+        for (duplicates, squared) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut case = case(duplicates);
+            case.warp.squared = squared;
+            let (loss, gradient) =
+                reference(&case.warp, &case.labels, &case.batch, &case.rows, &case.map);
             let (outcome, found) = products(&case);
             assert!(
                 (outcome.loss - loss).abs() < 1e-5 * loss,
@@ -591,7 +636,10 @@ mod tests {
             for (found, expected) in found.rows().iter().zip(&gradient) {
                 for (found, expected) in found.iter().zip(expected) {
                     let difference = (f64::from(*found) - expected).abs();
-                    assert!(difference < 2e-5 * largest, "{duplicates} {difference}");
+                    assert!(
+                        difference < 2e-5 * largest,
+                        "{duplicates} {squared} {difference}"
+                    );
                 }
             }
         }
@@ -605,13 +653,20 @@ mod tests {
         let narrow: Vec<f32> = case.rows.iter().flatten().map(|v| *v as f32).collect();
         let map: Vec<f32> = case.map.iter().flatten().map(|v| *v as f32).collect();
         let map = RowBuf::from_values(map, 7).unwrap();
-        case.settings.violators = Violators::One;
-        let mut workspace = Workspace::new(7);
-        workspace.rows = RowBuf::from_values(narrow, 7).unwrap();
+        case.warp.violators = Violators::One;
+        let mut workspace = Workspace::default();
+        let rows = RowBuf::from_values(narrow, 7).unwrap();
         let draws = 4000;
         for step in 0..draws {
             workspace
-                .evaluate(&case.settings, &case.labels, &case.batch, &map, 1, step)
+                .gradient(
+                    &case.warp,
+                    &case.labels,
+                    &case.batch,
+                    &map,
+                    rows.rows(),
+                    (1, step),
+                )
                 .unwrap();
             for (mean, value) in mean.iter_mut().zip(workspace.gradient.values()) {
                 *mean += f64::from(*value) / draws as f64;

@@ -1,0 +1,127 @@
+//! The course of a learner that works in steps: progress, validation on the way, early stopping and
+//! the best state kept.
+
+use super::warp::Outcome;
+use super::{Progress, Run};
+use crate::Result;
+use crate::metric::Map;
+use std::time::Instant;
+
+/// How long to go on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    /// Steps planned.
+    pub(super) steps: u64,
+    /// Validate this many times along the way.
+    pub(super) checks: u64,
+    /// Stop after this many validations without a new best.
+    pub(super) patience: u64,
+}
+
+/// What moves in steps.
+pub(super) trait Descent {
+    /// What a step changes and the best of which is kept.
+    type State: Clone;
+
+    /// One step; `remaining` falls from 1 to 0 over the schedule.
+    fn step(
+        &mut self,
+        state: &mut Self::State,
+        step: u64,
+        remaining: f64,
+        seed: u64,
+    ) -> Result<Outcome>;
+
+    /// The map of a state.
+    fn map(&self, state: &Self::State) -> Result<Map>;
+}
+
+/// Take all steps; gives the map of the state to keep: the best on validation, or the last.
+pub(super) fn descend<D: Descent>(
+    schedule: Schedule,
+    descent: &mut D,
+    mut state: D::State,
+    run: &mut Run<'_>,
+) -> Result<Map> {
+    let steps = schedule.steps;
+    let every = (steps / schedule.checks.max(1)).max(1);
+    let mut best = Best::default();
+    best.validate(descent, &state, 0, run)?;
+    let began = Instant::now();
+    let mut done = 0;
+    for step in 0..run.last_step.unwrap_or(steps).min(steps) {
+        run.check_stop()?;
+        let remaining = 1.0 - step as f64 / steps as f64;
+        let outcome = descent.step(&mut state, step, remaining, run.seed)?;
+        done = step + 1;
+        let validation = if done % every == 0 || done == steps {
+            best.validate(descent, &state, done, run)?
+        } else {
+            None
+        };
+        if let Some(observer) = run.observer.as_deref_mut() {
+            observer.progress(&Progress {
+                step: done,
+                steps,
+                loss: outcome.loss,
+                violators: outcome.violated,
+                rank: outcome.rank,
+                speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
+                validation,
+            });
+        }
+        if best.missed >= schedule.patience {
+            break;
+        }
+    }
+    run.facts.insert("steps".into(), done as f64);
+    match best.kept {
+        Some((_, kept, at)) => {
+            run.facts.insert("best_step".into(), at as f64);
+            descent.map(&kept)
+        }
+        None => descent.map(&state),
+    }
+}
+
+/// The best state on validation so far, with its value and step.
+struct Best<S> {
+    kept: Option<(f64, S, u64)>,
+    /// Validations since.
+    missed: u64,
+}
+
+impl<S> Default for Best<S> {
+    fn default() -> Self {
+        Best {
+            kept: None,
+            missed: 0,
+        }
+    }
+}
+
+impl<S: Clone> Best<S> {
+    fn validate<D: Descent<State = S>>(
+        &mut self,
+        descent: &D,
+        state: &S,
+        step: u64,
+        run: &mut Run<'_>,
+    ) -> Result<Option<f64>> {
+        let Some(validate) = run.validate.as_deref_mut() else {
+            return Ok(None);
+        };
+        let value = validate(&descent.map(state)?)?;
+        if self
+            .kept
+            .as_ref()
+            .is_none_or(|(so_far, _, _)| value > *so_far)
+        {
+            self.kept = Some((value, state.clone(), step));
+            self.missed = 0;
+        } else {
+            self.missed += 1;
+        }
+        Ok(Some(value))
+    }
+}
