@@ -1,98 +1,75 @@
-//! Laws that every learner of the registry keeps, run from one table: a learner that is added to
-//! the registry and not to the table fails here.
+//! The laws of `learn::conformance`, run for every learner of the registry from one table: a learner
+//! that is added to the registry and not to the table fails here. Beside them every way in which
+//! WARCA can be set to work.
 
 use metra::data::synthetic::{Labelled, Nuisance};
-use metra::data::{Batch, Corpus, MemoryCorpus, RowId, Subset};
+use metra::data::{Corpus, RowId, Subset};
 use metra::evaluate::{LeaveOneOut, Measure, Options, Qrels, Truth, evaluate};
+use metra::learn::conformance::{CLEARLY, Case, SET, Told, broken};
 use metra::learn::registry::{ENTRIES, find};
-use metra::learn::{Learner, PreparedCorpus, Problem, Recipe, Run};
-use metra::linalg::RowBuf;
-use metra::metric::{
-    Chain, Embedding, Map, Metric, Model, Origin, Side, Space, Storage, embed_corpus,
-};
-use metra::random::Stream;
-use metra::search::top_k;
+use metra::learn::{Learner, Problem, Run};
+use metra::metric::{Chain, Map, Side, Space, Storage, embed_corpus};
 use metra::supervision::{Judgement, Judgements, Labels, Supervision};
 use std::collections::BTreeMap;
 
-/// One learner with settings that make it quick, and what is expected of it.
-struct Case {
-    name: &'static str,
-    settings: &'static [(&'static str, &'static str)],
-    /// Looks at the supervision, and so finds the signal.
-    learned: bool,
-    /// Refuses everything but class labels.
-    labels_only: bool,
-    /// A closed form, in which the order of the rows can change nothing but rounding.
-    closed_form: bool,
+type Settings = &'static [(&'static str, &'static str)];
+
+/// One test a learner: its name, settings that make it quick, what it is told, whether it learns
+/// from that, and whether it is a closed form.
+macro_rules! table {
+    ($( $test:ident: $name:literal, $settings:expr, $told:ident, $learns:literal, $closed:literal; )*) => {
+        const TABLE: &[&str] = &[$($name),*];
+        $(
+            #[test]
+            fn $test() {
+                let settings: Settings = $settings;
+                let learner = || Ok(build($name, settings));
+                let case = Case {
+                    learner: &learner,
+                    told: Told::$told,
+                    learns: $learns,
+                    closed_form: $closed,
+                };
+                assert_eq!(broken(&case), Vec::<String>::new());
+            }
+        )*
+    };
 }
 
-const CASES: &[Case] = &[
-    Case {
-        name: "euclid",
-        settings: &[],
-        learned: false,
-        labels_only: false,
-        closed_form: true,
-    },
-    Case {
-        name: "cosine",
-        settings: &[],
-        learned: false,
-        labels_only: false,
-        closed_form: true,
-    },
-    Case {
-        name: "pca",
-        settings: &[("rank", "6")],
-        learned: false,
-        labels_only: false,
-        closed_form: true,
-    },
-    Case {
-        name: "whitening",
-        settings: &[("rank", "14")],
-        learned: false,
-        labels_only: false,
-        closed_form: true,
-    },
-    Case {
-        name: "lda",
-        settings: &[("rank", "4")],
-        learned: true,
-        labels_only: true,
-        closed_form: true,
-    },
-    Case {
-        name: "warca",
-        settings: WARCA,
-        learned: true,
-        labels_only: false,
-        closed_form: false,
-    },
-];
+table! {
+    euclid: "euclid", &[], Labels, false, true;
+    cosine: "cosine", &[], Labels, false, true;
+    pca: "pca", &[("rank", "6")], Labels, false, true;
+    whitening: "whitening", &[("rank", "14")], Labels, false, true;
+    lda: "lda", &[("rank", "4")], Labels, true, true;
+    warca: "warca", WARCA, Labels, true, false;
+    kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
+    frml: "frml", FRML, Labels, true, false;
+}
 
-const WARCA: &[(&str, &str)] = &[
+const WARCA: Settings = &[
     ("rank", "4"),
     ("steps", "400"),
     ("batch", "128"),
     ("pool", "128"),
 ];
 
-/// How much better than Euclid a learned metric must be on the synthetic set, in mAP.
-const CLEARLY: f64 = 0.2;
+// The set has negative values, which a kernel of histograms refuses.
+const KERNEL_WARCA: Settings = &[
+    ("kernel", "linear"),
+    ("landmarks", "400"),
+    ("rank", "4"),
+    ("steps", "400"),
+    ("batch", "128"),
+    ("pool", "128"),
+];
 
-const SET: Nuisance = Nuisance {
-    classes: 20,
-    signal: 4,
-    noise: 12,
-    seed: 3,
-};
+const FRML: Settings = &[("rank", "4"), ("steps", "400"), ("rate", "1")];
 
-impl Case {
-    fn learner(&self) -> Box<dyn Learner> {
-        build(self.name, self.settings)
-    }
+#[test]
+fn the_table_has_every_learner_of_the_registry() {
+    let registered: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+    assert_eq!(TABLE, registered);
 }
 
 fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn Learner> {
@@ -107,29 +84,46 @@ fn by_labels(set: &Labelled) -> Supervision {
     Supervision::labels(Labels::from_numbers(&set.classes).unwrap())
 }
 
-fn fit(learner: &dyn Learner, corpus: &dyn Corpus, supervision: &Supervision) -> Map {
-    let problem = Problem::new(corpus, supervision).unwrap();
-    learner.fit(&problem, &mut Run::new(5)).unwrap()
+#[test]
+fn kernel_warca_learns_in_both_ways_from_pairs_too() {
+    for optimiser in ["adam", "preconditioned"] {
+        for told in [Told::Labels, Told::Pairs] {
+            let settings: &[(&str, &str)] = match optimiser {
+                "adam" => &[],
+                // Plain steps have no memory that would set their length.
+                _ => &[("optimiser", "preconditioned"), ("rate", "5")],
+            };
+            let settings = [KERNEL_WARCA, settings].concat();
+            let learner = || Ok(build("kernel-warca", &settings));
+            let case = Case {
+                learner: &learner,
+                told,
+                learns: true,
+                closed_form: false,
+            };
+            // 2,500 rows are more than the landmarks, which the preconditioned way refuses.
+            let found: Vec<String> = (broken(&case).into_iter())
+                .filter(|law| !law.contains("adam where queries are another corpus"))
+                .collect();
+            assert_eq!(found, Vec::<String>::new(), "{optimiser} {told:?}");
+        }
+    }
 }
 
-fn model(learner: &dyn Learner, chain: Chain, facts: BTreeMap<String, f64>) -> Model {
-    let origin = Origin {
-        method: learner.name().into(),
-        parameters: learner.parameters(),
-        seed: 5,
-        facts,
-        ..Origin::default()
-    };
-    Model::new(None, chain, origin).unwrap()
-}
-
-/// The model file of a fit: everything that a user could see of it.
-fn bytes(learner: &dyn Learner, corpus: &dyn Corpus, supervision: &Supervision) -> Vec<u8> {
-    let problem = Problem::new(corpus, supervision).unwrap();
-    let mut run = Run::new(5);
-    let map = learner.fit(&problem, &mut run).unwrap();
-    let chain = Chain::new(corpus.dim(), Vec::new(), map, learner.spaces()[0]).unwrap();
-    model(learner, chain, run.facts).to_bytes().unwrap()
+#[test]
+fn another_seed_gives_other_bytes() {
+    let set = SET.rows(300);
+    let supervision = by_labels(&set);
+    let problem = Problem::new(&set.corpus, &supervision).unwrap();
+    for (name, settings) in [
+        ("warca", WARCA),
+        ("kernel-warca", KERNEL_WARCA),
+        ("frml", FRML),
+    ] {
+        let learner = build(name, settings);
+        let with = |seed| learner.fit(&problem, &mut Run::new(seed)).unwrap();
+        assert!(with(1) != with(2), "{name}");
+    }
 }
 
 /// Mean average precision of a map in a space.
@@ -150,221 +144,6 @@ fn precision(
     };
     let found = evaluate(space, asking.corpus(), searched.corpus(), truth, &options);
     found.unwrap().mean(Measure::AveragePrecision).unwrap()
-}
-
-#[test]
-fn the_table_has_every_learner_of_the_registry() {
-    let listed: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-    let registered: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-    assert_eq!(listed, registered);
-    for case in CASES {
-        let needs = find(case.name).unwrap().needs;
-        assert_eq!(case.labels_only, needs == "labels", "{}", case.name);
-        assert_eq!(case.learned, needs != "nothing", "{}", case.name);
-    }
-}
-
-/// Score of two embedded vectors in f64, from the definition of the space.
-fn score(space: Space, query: &[f32], item: &[f32]) -> f64 {
-    let wide = |row: &[f32]| row.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
-    let (query, item) = (wide(query), wide(item));
-    let product: f64 = query.iter().zip(&item).map(|(a, b)| a * b).sum();
-    let length = |row: &[f64]| row.iter().map(|v| v * v).sum::<f64>().sqrt();
-    match space {
-        Space::SquaredL2 => query.iter().zip(&item).map(|(a, b)| (a - b).powi(2)).sum(),
-        Space::InnerProduct => -product,
-        Space::Cosine => -product / (length(&query) * length(&item)),
-    }
-}
-
-/// Taken in this order, the values must not fall by more than 1e-5 of their range.
-fn assert_order(values: &[f32], order: &[usize], what: &str) {
-    let ends = |(low, high): (f32, f32), value: &f32| (low.min(*value), high.max(*value));
-    let (low, high) = values.iter().fold((f32::MAX, f32::MIN), ends);
-    let mut farthest = f32::MIN;
-    for item in order {
-        let value = values[*item];
-        assert!(
-            value >= farthest - 1e-5 * (high - low),
-            "{what}: item {item} at {value} comes after {farthest}"
-        );
-        farthest = farthest.max(value);
-    }
-}
-
-fn gathered(corpus: &dyn Corpus) -> RowBuf {
-    let rows: Vec<RowId> = (0..corpus.len()).collect();
-    let mut out = RowBuf::empty(corpus.dim());
-    corpus.gather(&rows, &mut out).unwrap();
-    out
-}
-
-#[test]
-fn embedding_keeps_the_order_of_the_dissimilarity_in_every_space() {
-    let set = SET.rows(300);
-    let supervision = by_labels(&set);
-    let queries = Subset::new(&set.corpus, (0..40).collect()).unwrap();
-    for case in CASES {
-        let learner = case.learner();
-        assert!(!learner.spaces().is_empty());
-        for recipe in ["none", "centre+scale"] {
-            let recipe: Recipe = recipe.parse().unwrap();
-            let steps = recipe.fit(&set.corpus, None).unwrap();
-            let prepared = PreparedCorpus::new(&set.corpus, None, &steps);
-            let map = fit(learner.as_ref(), &prepared, &supervision);
-            for space in learner.spaces() {
-                let what = format!("{} after {recipe} by {space}", case.name);
-                let chain = Chain::new(SET.dim(), steps.clone(), map.clone(), *space).unwrap();
-                check_order(&chain, &queries, &set.corpus, &what);
-            }
-        }
-    }
-}
-
-fn check_order(chain: &Chain, queries: &dyn Corpus, items: &MemoryCorpus, what: &str) {
-    let asking = gathered(queries);
-    let (asking, searched) = (Batch::new(asking.rows()), Batch::new(items.rows()));
-    let mut wanted = Vec::new();
-    chain
-        .dissimilarity(&asking, &searched, &mut wanted)
-        .unwrap();
-    let embedding = chain.embedding().unwrap();
-    let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
-    embedding.embed_queries(0, &asking, &mut left).unwrap();
-    embedding.embed_items(0, &searched, &mut right).unwrap();
-    assert_eq!(left.dim(), embedding.output_dim());
-    let found = top_k(
-        chain.space(),
-        &MemoryCorpus::new(left.clone()).unwrap(),
-        &MemoryCorpus::new(right.clone()).unwrap(),
-        right.len(),
-        false,
-    );
-    let found = found.unwrap();
-    for query in 0..left.len() {
-        let wanted = &wanted[query * right.len()..(query + 1) * right.len()];
-        let scores: Vec<f64> = (right.rows().iter())
-            .map(|item| score(embedding.space(), left.row(query), item))
-            .collect();
-        let mut order: Vec<usize> = (0..right.len()).collect();
-        order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
-        assert_order(wanted, &order, what);
-        // The search must keep the promise, too, and not only the definition of the space.
-        let order: Vec<usize> = found.ids_of(query).iter().map(|id| *id as usize).collect();
-        assert_eq!(order.len(), right.len(), "{what}");
-        assert_order(wanted, &order, &format!("search, {what}"));
-    }
-}
-
-#[test]
-fn a_second_fit_gives_the_same_bytes() {
-    let set = SET.rows(300);
-    let supervision = by_labels(&set);
-    for case in CASES {
-        let learner = case.learner();
-        let first = bytes(learner.as_ref(), &set.corpus, &supervision);
-        let again = bytes(learner.as_ref(), &set.corpus, &supervision);
-        assert!(first == again, "{}: the same learner", case.name);
-        let other = bytes(case.learner().as_ref(), &set.corpus, &supervision);
-        assert!(first == other, "{}: another learner", case.name);
-    }
-}
-
-#[test]
-fn another_seed_or_another_set_gives_other_bytes() {
-    // Without this, equal bytes could come of a learner that ignores what it is given.
-    let (set, other) = (SET.rows(300), Nuisance { seed: 4, ..SET }.rows(300));
-    let supervision = by_labels(&set);
-    for case in CASES.iter().filter(|case| !case.settings.is_empty()) {
-        let learner = case.learner();
-        let one = bytes(learner.as_ref(), &set.corpus, &supervision);
-        let two = bytes(learner.as_ref(), &other.corpus, &supervision);
-        assert!(one != two, "{}", case.name);
-    }
-    let problem = Problem::new(&set.corpus, &supervision).unwrap();
-    let learner = build("warca", WARCA);
-    let with = |seed| learner.fit(&problem, &mut Run::new(seed)).unwrap();
-    assert!(with(1) != with(2));
-}
-
-#[test]
-fn one_thread_and_two_give_the_same_bytes() {
-    // More rows than a scan hands over at once, so that there are blocks to be spread; and fewer
-    // rows than dimensions, which takes another way through most learners.
-    let tall = SET.rows(2500);
-    let wide = Nuisance { noise: 296, ..SET }.rows(120);
-    for set in [&tall, &wide] {
-        let supervision = by_labels(set);
-        for case in CASES {
-            let with = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-                let pool = pool.build().unwrap();
-                pool.install(|| bytes(case.learner().as_ref(), &set.corpus, &supervision))
-            };
-            let same = with(1) == with(2);
-            assert!(same, "{} in {} dimensions", case.name, set.corpus.dim());
-        }
-    }
-}
-
-/// Distances after a map, from differences in f64.
-fn distances(map: &Map, corpus: &MemoryCorpus, pairs: &[(usize, usize)]) -> Vec<f64> {
-    let chain = Chain::new(corpus.dim(), Vec::new(), map.clone(), Space::SquaredL2).unwrap();
-    let mut out = RowBuf::empty(1);
-    chain
-        .embed_items(0, &Batch::new(corpus.rows()), &mut out)
-        .unwrap();
-    (pairs.iter())
-        .map(|(a, b)| score(Space::SquaredL2, out.row(*a), out.row(*b)).sqrt())
-        .collect()
-}
-
-#[test]
-fn the_order_of_the_rows_changes_nothing() {
-    let set = SET.rows(1500);
-    let mut order: Vec<RowId> = (0..1500).collect();
-    Stream::new(1, "order of rows", 0).shuffle(&mut order);
-    let classes: Vec<i64> = order.iter().map(|r| set.classes[*r as usize]).collect();
-    let shuffled = Subset::new(&set.corpus, order).unwrap();
-    let supervision = Supervision::labels(Labels::from_numbers(&classes).unwrap());
-    let pairs: Vec<(usize, usize)> = (0..1499).map(|row| (row, row + 1)).collect();
-    for case in CASES.iter().filter(|case| case.closed_form) {
-        let learner = case.learner();
-        let one = fit(learner.as_ref(), &set.corpus, &by_labels(&set));
-        let other = fit(learner.as_ref(), &shuffled, &supervision);
-        let one = distances(&one, &set.corpus, &pairs);
-        let other = distances(&other, &set.corpus, &pairs);
-        for (row, (a, b)) in one.iter().zip(&other).enumerate() {
-            let what = format!("{}: rows {row} and {}: {a} and {b}", case.name, row + 1);
-            assert!((a - b).abs() <= 1e-4 * a, "{what}");
-        }
-    }
-}
-
-#[test]
-fn a_saved_model_is_the_model_that_is_loaded() {
-    let set = SET.rows(300);
-    let supervision = by_labels(&set);
-    let folder = tempfile::tempdir().unwrap();
-    let recipe: Recipe = "centre+scale".parse().unwrap();
-    let steps = recipe.fit(&set.corpus, None).unwrap();
-    let prepared = PreparedCorpus::new(&set.corpus, None, &steps);
-    let problem = Problem::new(&prepared, &supervision).unwrap();
-    for case in CASES {
-        let learner = case.learner();
-        let mut run = Run::new(5);
-        let map = learner.fit(&problem, &mut run).unwrap();
-        for space in learner.spaces() {
-            let chain = Chain::new(SET.dim(), steps.clone(), map.clone(), *space).unwrap();
-            let saved = model(learner.as_ref(), chain, run.facts.clone());
-            let path = folder.path().join(format!("{}.safetensors", case.name));
-            saved.save(&path).unwrap();
-            let loaded = Model::load(&path).unwrap();
-            assert_eq!(saved, loaded, "{}", case.name);
-            let bytes = std::fs::read(&path).unwrap();
-            assert!(bytes == loaded.to_bytes().unwrap(), "{}", case.name);
-        }
-    }
 }
 
 /// Judgements by class, between two corpora or within one; within one only later rows are relevant
@@ -391,34 +170,6 @@ fn judgements(queries: &[i64], items: &[i64], within: bool) -> Judgements {
 }
 
 #[test]
-fn supervision_that_cannot_be_used_is_named_with_what_is_needed() {
-    let set = SET.rows(200);
-    let judged = Supervision::judgements(judgements(&set.classes, &set.classes, true));
-    let between = Supervision::judgements(judgements(&set.classes, &set.classes, false));
-    let one = Problem::new(&set.corpus, &judged).unwrap();
-    let two = Problem::between(&set.corpus, &set.corpus, &between).unwrap();
-    for case in CASES {
-        let learner = case.learner();
-        for problem in [&one, &two] {
-            match learner.fit(problem, &mut Run::new(1)) {
-                Ok(_) => assert!(!case.labels_only, "{}", case.name),
-                Err(error) => {
-                    let text = error.to_string();
-                    assert!(case.labels_only, "{text}");
-                    let parts = [case.name, "needs class labels", "relevance judgements"];
-                    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
-                }
-            }
-        }
-    }
-    let settings = [WARCA, &[("start", "lda")]].concat();
-    let error = build("warca", &settings).fit(&one, &mut Run::new(1));
-    let error = error.unwrap_err().to_string();
-    let expected = "warca with start=lda needs class labels";
-    assert!(error.starts_with(expected), "{error}");
-}
-
-#[test]
 fn supervision_of_other_rows_is_refused_before_any_fit() {
     let set = SET.rows(200);
     let refused = |problem: metra::Result<Problem<'_>>, expected: &str| {
@@ -442,19 +193,15 @@ fn supervision_of_other_rows_is_refused_before_any_fit() {
 }
 
 #[test]
-fn learned_metrics_beat_euclid_on_rows_they_have_not_seen() {
-    let set = SET.rows(600);
-    let train = Subset::new(&set.corpus, (0..300).collect()).unwrap();
-    let test = Subset::new(&set.corpus, (300..600).collect()).unwrap();
-    let supervision = Supervision::labels(Labels::from_numbers(&set.classes[..300]).unwrap());
-    let labels = Labels::from_numbers(&set.classes[300..]).unwrap();
-    let truth = LeaveOneOut(&labels);
-    let base = precision(&Map::Identity, Space::SquaredL2, &test, &test, &truth);
-    for case in CASES.iter().filter(|case| case.learned) {
-        let map = fit(case.learner().as_ref(), &train, &supervision);
-        let learned = precision(&map, Space::SquaredL2, &test, &test, &truth);
-        assert!(learned > base + CLEARLY, "{}: {learned}, {base}", case.name);
-    }
+fn a_start_that_needs_labels_says_so() {
+    let set = SET.rows(200);
+    let judged = Supervision::judgements(judgements(&set.classes, &set.classes, true));
+    let problem = Problem::new(&set.corpus, &judged).unwrap();
+    let settings = [WARCA, &[("start", "lda")]].concat();
+    let error = build("warca", &settings).fit(&problem, &mut Run::new(1));
+    let error = error.unwrap_err().to_string();
+    let expected = "warca with start=lda needs class labels";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 /// Every way in which WARCA can be set to work, beside its defaults.

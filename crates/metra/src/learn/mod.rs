@@ -4,8 +4,12 @@
 //! preprocessing that comes before any of them.
 
 mod baselines;
+pub mod conformance;
 mod descent;
 mod discriminant;
+mod field;
+mod frml;
+mod kernel;
 mod parameters;
 mod prepare;
 mod principal;
@@ -16,6 +20,7 @@ mod warp;
 
 pub use baselines::{Cosine, Euclid};
 pub use discriminant::Lda;
+pub use frml::{Frml, MetricRegulariser, RankLoss};
 pub use parameters::{Checked, Choice, Parameter, ParameterValue, Parameters};
 pub use prepare::{Prepared, PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};
 pub use principal::{Pca, Whitening};

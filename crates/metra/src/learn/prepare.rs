@@ -1,6 +1,8 @@
 //! Fitted preprocessing: a recipe such as `sqrt+centre+pca:100`, fitted on the training part and
 //! recorded in the model.
 
+use super::ParameterValue;
+use super::kernel::{KernelAxes, KernelKind, KernelSpec};
 use super::reduce::principal_axes;
 use crate::data::{Corpus, ElementMap, Groups, MemoryCorpus, RowId, SCAN_ROWS};
 use crate::execute::{keyed_sums, spread};
@@ -20,6 +22,7 @@ enum Ingredient {
     Scale,
     Pca { rank: usize },
     Whiten { rank: usize },
+    Kernel { kind: KernelKind, landmarks: usize },
 }
 
 /// Preprocessing to be fitted: steps joined by `+`, in order. `none` is the empty recipe.
@@ -42,6 +45,15 @@ pub const WORDS: &[(&str, &str)] = &[
     (
         "whiten:R",
         "the same, each direction divided by its deviation",
+    ),
+    (
+        "chi2:N",
+        "N = 1, 2 or 3: 2N + 1 features a value whose inner product is the χ² kernel (histograms)",
+    ),
+    (
+        "kernel:K:L",
+        "coordinates in the space of kernel K (linear, rbf, chi2, exp-chi2, intersection) by at \
+         most L landmarks",
     ),
 ];
 
@@ -88,6 +100,22 @@ impl FromStr for Recipe {
                 ("whiten", _) => Ingredient::Whiten {
                     rank: number().ok_or_else(wrong)?,
                 },
+                ("chi2", _) => {
+                    let order = number().filter(|n| *n <= 3).ok_or_else(wrong)?;
+                    let order = order as u32;
+                    Ingredient::Element(ElementMap::ChiSquare { order })
+                }
+                ("kernel", Some(value)) => {
+                    let (kind, landmarks) = value.split_once(':').ok_or_else(wrong)?;
+                    let kind = (KernelKind::parse(kind))
+                        .filter(|k| !matches!(k, KernelKind::Precomputed | KernelKind::Polynomial))
+                        .ok_or_else(wrong)?;
+                    let landmarks = landmarks.parse().ok().filter(|l: &usize| *l >= 2);
+                    Ingredient::Kernel {
+                        kind,
+                        landmarks: landmarks.ok_or_else(wrong)?,
+                    }
+                }
                 _ => return Err(wrong()),
             });
         }
@@ -113,6 +141,10 @@ impl fmt::Display for Recipe {
                 Ingredient::Scale => f.write_str("scale")?,
                 Ingredient::Pca { rank } => write!(f, "pca:{rank}")?,
                 Ingredient::Whiten { rank } => write!(f, "whiten:{rank}")?,
+                Ingredient::Element(ElementMap::ChiSquare { order }) => write!(f, "chi2:{order}")?,
+                Ingredient::Kernel { kind, landmarks } => {
+                    write!(f, "kernel:{}:{landmarks}", kind.show())?;
+                }
             }
         }
         Ok(())
@@ -182,6 +214,16 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
             let rank = super::principal::usable(rank, axes.rank())?;
             Step::Project(axes.whitening(rank, 0.01)?)
         }
+        Ingredient::Kernel { kind, landmarks } => {
+            let spec = KernelSpec {
+                kind,
+                width: 2.0,
+                degree: 2,
+                offset: 1.0,
+                landmarks,
+            };
+            KernelAxes::new(corpus, spec, 0)?.step()?
+        }
     })
 }
 
@@ -196,10 +238,8 @@ pub struct PreparedCorpus<'a> {
 impl<'a> PreparedCorpus<'a> {
     /// `inner` through `steps`; `groups` are those of its rows, numbered as in the steps.
     pub fn new(inner: &'a dyn Corpus, groups: Option<&'a Groups>, steps: &'a [Step]) -> Self {
-        let dim = steps.iter().fold(inner.dim(), |dim, step| match step {
-            Step::Project(map) => map.output_dim(),
-            _ => dim,
-        });
+        // Steps that do not fit say so when they are applied.
+        let dim = (steps.iter()).fold(inner.dim(), |dim, step| step.output_dim(dim).unwrap_or(dim));
         PreparedCorpus {
             inner,
             groups,

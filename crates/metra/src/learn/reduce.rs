@@ -46,14 +46,8 @@ impl PrincipalAxes {
 
     /// A map of reduced coordinates as a map of the vectors themselves: map · basis.
     pub(crate) fn carry_back(&self, map: &RowBuf) -> Result<RowBuf> {
-        let mut transposed = RowBuf::zeros(map.dim(), map.len());
-        for (row, values) in map.rows().iter().enumerate() {
-            for (column, value) in values.iter().enumerate() {
-                transposed.row_mut(column)[row] = *value;
-            }
-        }
         let mut full = RowBuf::empty(self.dim);
-        transposed_product(transposed.rows(), self.basis.rows().rows(), &mut full)?;
+        transposed_product(transposed(map).rows(), self.basis.rows().rows(), &mut full)?;
         Ok(full)
     }
 
@@ -69,6 +63,17 @@ impl PrincipalAxes {
         }
         LowRank::centred(weights, &self.mean)
     }
+}
+
+/// Rows as columns.
+pub(crate) fn transposed(rows: &RowBuf) -> RowBuf {
+    let mut out = RowBuf::zeros(rows.dim(), rows.len());
+    for (row, values) in rows.rows().iter().enumerate() {
+        for (column, value) in values.iter().enumerate() {
+            out.row_mut(column)[row] = *value;
+        }
+    }
+    out
 }
 
 /// Principal axes of all rows.

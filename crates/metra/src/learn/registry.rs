@@ -1,8 +1,7 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
-use super::{
-    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening, warca::Warca,
-};
+use super::warca::{KernelWarca, Warca};
+use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -61,9 +60,23 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "warca",
         summary: "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.",
-        needs: "labels or relevance judgements",
+        needs: "labels, relevance judgements or similar pairs",
         parameters: Warca::describe,
         build: |values| boxed(read::<Warca>(values)?.check()),
+    },
+    Entry {
+        name: "kernel-warca",
+        summary: "WARCA after a kernel: for histograms compared by χ² above all.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: KernelWarca::describe,
+        build: |values| boxed(read::<KernelWarca>(values)?.check()),
+    },
+    Entry {
+        name: "frml",
+        summary: "Mahalanobis distance of fixed rank by the WARP or AUC loss, on its manifold.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Frml::describe,
+        build: |values| boxed(read::<Frml>(values)?.check()),
     },
 ];
 

@@ -87,8 +87,7 @@ impl Kernel {
         if !self.needs_non_negative() {
             return Ok(());
         }
-        // A comparison with NaN is false: it is found, too.
-        match rows.values().iter().position(|v| !(*v >= 0.0)) {
+        match rows.values().iter().position(|v| *v < 0.0 || v.is_nan()) {
             None => Ok(()),
             Some(at) => Err(Error::Cell {
                 row: first + (at / rows.dim()) as u64,
@@ -109,27 +108,31 @@ pub fn gram(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
     if right.is_empty() {
         return;
     }
-    let mut norms = Vec::new();
-    if matches!(kernel, Kernel::Rbf { .. }) {
-        squared_norms(right, &mut norms);
-    }
+    let norms = norms_for(kernel, right);
     out.par_chunks_mut(BLOCK * right.len())
         .enumerate()
         .for_each(|(block, out)| {
             let start = block * BLOCK;
             let rows = left.slice(start, start + out.len() / right.len());
-            fill(kernel, rows, right, &norms, out);
+            raw(kernel, rows, right, &norms, out);
+            finish_kernel(kernel, out);
         });
 }
 
 /// Kernel values between all rows: symmetric to the last bit.
 pub fn gram_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
+    let mut out = raw_kernel_within(kernel, rows);
+    finish_kernel(kernel, out.values_mut());
+    out
+}
+
+/// What the kernel's outer function is applied to, between all rows: squared distances for `Rbf`,
+/// χ² distances for `ExponentialChiSquare`, scaled inner products for `Polynomial` and the kernel
+/// itself for the others. Widths can be settled on it before [`finish_kernel`].
+pub(crate) fn raw_kernel_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
     let count = rows.len();
     let mut out = RowBuf::zeros(count, count.max(1));
-    let mut norms = Vec::new();
-    if matches!(kernel, Kernel::Rbf { .. }) {
-        squared_norms(rows, &mut norms);
-    }
+    let norms = norms_for(kernel, rows);
     // Lower blocks only; the others are mirrored, which also makes the matrix exactly symmetric.
     out.values_mut()
         .par_chunks_mut(BLOCK * count.max(1))
@@ -140,7 +143,7 @@ pub fn gram_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
             let mut part = vec![0.0; len * end];
             let right_norms = norms.get(..end).unwrap_or(&[]);
             let (left, right) = (rows.slice(start, end), rows.slice(0, end));
-            fill(kernel, left, right, right_norms, &mut part);
+            raw(kernel, left, right, right_norms, &mut part);
             for (row, values) in part.chunks_exact(end).enumerate() {
                 out[row * count..row * count + end].copy_from_slice(values);
             }
@@ -150,54 +153,56 @@ pub fn gram_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
             let value = out.row(column)[row];
             out.row_mut(row)[column] = value;
         }
+        if matches!(kernel, Kernel::Rbf { .. }) {
+            // Rounding of the expanded square must not put a row at a distance from itself.
+            out.row_mut(row)[row] = 0.0;
+        }
     }
     out
 }
 
-fn fill(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, right_norms: &[f32], out: &mut [f32]) {
-    let width = right.len();
+/// Apply the kernel's outer function.
+pub(crate) fn finish_kernel(kernel: Kernel, values: &mut [f32]) {
     match kernel {
-        Kernel::Linear => cross(left, right, 1.0, out),
-        Kernel::Polynomial {
-            scale,
-            offset,
-            degree,
-        } => {
-            cross(left, right, scale, out);
-            for value in out {
+        Kernel::Linear | Kernel::ChiSquare | Kernel::Intersection => {}
+        Kernel::Polynomial { offset, degree, .. } => {
+            for value in values {
                 *value = (*value + offset).powi(degree as i32);
             }
         }
-        Kernel::Rbf { gamma } => {
-            cross(left, right, -2.0, out);
-            let mut norms = Vec::new();
-            squared_norms(left, &mut norms);
-            for (row, norm) in out.chunks_exact_mut(width).zip(&norms) {
-                for (value, other) in row.iter_mut().zip(right_norms) {
-                    *value = (-gamma * (*value + norm + other).max(0.0)).exp();
-                }
-            }
-        }
-        Kernel::ChiSquare => histograms::<0>(left, right, out),
-        Kernel::Intersection => histograms::<2>(left, right, out),
-        Kernel::ExponentialChiSquare { gamma } => {
-            histograms::<1>(left, right, out);
-            for value in out {
+        Kernel::Rbf { gamma } | Kernel::ExponentialChiSquare { gamma } => {
+            for value in values {
                 *value = (-gamma * *value).exp();
             }
         }
     }
 }
 
-/// χ² distances Σ (x − y)²/(x + y) between all left and right rows, for rows of at least 0.
-pub fn chi_square(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
-    out.par_chunks_mut(BLOCK * right.len().max(1))
-        .enumerate()
-        .for_each(|(block, out)| {
-            let start = block * BLOCK;
-            let rows = left.slice(start, start + out.len() / right.len());
-            histograms::<1>(rows, right, out);
-        });
+fn norms_for(kernel: Kernel, rows: Rows<'_>) -> Vec<f32> {
+    let mut norms = Vec::new();
+    if matches!(kernel, Kernel::Rbf { .. }) {
+        squared_norms(rows, &mut norms);
+    }
+    norms
+}
+
+fn raw(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, right_norms: &[f32], out: &mut [f32]) {
+    match kernel {
+        Kernel::Linear => cross(left, right, 1.0, out),
+        Kernel::Polynomial { scale, .. } => cross(left, right, scale, out),
+        Kernel::Rbf { .. } => {
+            cross(left, right, -2.0, out);
+            let norms = norms_for(kernel, left);
+            for (row, norm) in out.chunks_exact_mut(right.len()).zip(&norms) {
+                for (value, other) in row.iter_mut().zip(right_norms) {
+                    *value = (*value + norm + other).max(0.0);
+                }
+            }
+        }
+        Kernel::ChiSquare => histograms::<0>(left, right, out),
+        Kernel::ExponentialChiSquare { .. } => histograms::<1>(left, right, out),
+        Kernel::Intersection => histograms::<2>(left, right, out),
+    }
 }
 
 /// One entry of the sum: 0 is 2xy/(x + y), 1 is (x − y)²/(x + y), 2 is min(x, y). A pair of zeros
@@ -241,4 +246,97 @@ fn histograms<const KIND: u8>(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) 
             }
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    fn rows(len: usize, dim: usize, seed: u64) -> RowBuf {
+        let mut stream = Stream::new(seed, "test", 0);
+        let values = (0..len * dim)
+            // Zeros are common in histograms, and two of them divide 0 by 0.
+            .map(|_| (stream.unit() - 0.3).max(0.0) as f32)
+            .collect();
+        RowBuf::from_values(values, dim).unwrap()
+    }
+
+    /// The definitions, in f64, one entry after the other.
+    fn reference(kernel: Kernel, x: &[f32], y: &[f32]) -> f64 {
+        let pairs = || x.iter().zip(y).map(|(x, y)| (f64::from(*x), f64::from(*y)));
+        let dot: f64 = pairs().map(|(x, y)| x * y).sum();
+        let ratio = |top: f64, bottom: f64| if bottom == 0.0 { 0.0 } else { top / bottom };
+        match kernel {
+            Kernel::Linear => dot,
+            Kernel::Polynomial {
+                scale,
+                offset,
+                degree,
+            } => (dot * f64::from(scale) + f64::from(offset)).powi(degree as i32),
+            Kernel::Rbf { gamma } => {
+                let squares: f64 = pairs().map(|(x, y)| (x - y).powi(2)).sum();
+                (-f64::from(gamma) * squares).exp()
+            }
+            Kernel::ChiSquare => pairs().map(|(x, y)| ratio(2.0 * x * y, x + y)).sum(),
+            Kernel::ExponentialChiSquare { gamma } => {
+                let chi: f64 = pairs().map(|(x, y)| ratio((x - y).powi(2), x + y)).sum();
+                (-f64::from(gamma) * chi).exp()
+            }
+            Kernel::Intersection => pairs().map(|(x, y)| x.min(y)).sum(),
+        }
+    }
+
+    const KERNELS: [Kernel; 6] = [
+        Kernel::Linear,
+        Kernel::Polynomial {
+            scale: 0.2,
+            offset: 0.5,
+            degree: 3,
+        },
+        Kernel::Rbf { gamma: 0.3 },
+        Kernel::ChiSquare,
+        Kernel::ExponentialChiSquare { gamma: 0.4 },
+        Kernel::Intersection,
+    ];
+
+    #[test]
+    fn blocks_equal_the_definitions() {
+        // More rows than a block, and a dimension that is no multiple of a register.
+        let (left, right) = (rows(70, 37, 1), rows(9, 37, 2));
+        for kernel in KERNELS {
+            let mut found = vec![0.0; 70 * 9];
+            gram(kernel, left.rows(), right.rows(), &mut found);
+            let within = gram_within(kernel, left.rows());
+            for i in 0..70 {
+                for j in 0..9 {
+                    let wanted = reference(kernel, left.row(i), right.row(j));
+                    let found = f64::from(found[i * 9 + j]);
+                    assert!(
+                        (found - wanted).abs() < 2e-5 * wanted.abs().max(1.0),
+                        "{kernel:?}"
+                    );
+                }
+                for j in 0..70 {
+                    let wanted = reference(kernel, left.row(i), left.row(j));
+                    let found = within.row(i)[j];
+                    assert_eq!(found.to_bits(), within.row(j)[i].to_bits());
+                    let difference = (f64::from(found) - wanted).abs();
+                    assert!(difference < 2e-5 * wanted.abs().max(1.0), "{kernel:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn additive_chi_square_by_hand() {
+        // 2·1·3/4 + 0 + 2·2·2/4 = 1.5 + 2; χ² = 4/4 + 5²/5 + 0 = 6.
+        let (x, y) = ([1.0, 5.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]);
+        let (x, y) = (Rows::new(&x, 4).unwrap(), Rows::new(&y, 4).unwrap());
+        let mut out = [0.0];
+        gram(Kernel::ChiSquare, x, y, &mut out);
+        assert_eq!(out, [3.5]);
+        gram(Kernel::ExponentialChiSquare { gamma: 0.5 }, x, y, &mut out);
+        assert!((out[0] - (-3.0_f32).exp()).abs() < 1e-7);
+    }
 }

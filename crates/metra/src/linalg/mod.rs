@@ -11,7 +11,8 @@ mod rows;
 mod simd;
 
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
-pub use kernels::{Kernel, chi_square, gram, gram_within};
+pub use kernels::{Kernel, gram, gram_within};
+pub(crate) use kernels::{finish_kernel, raw_kernel_within};
 pub use products::{
     BLOCK_ROWS, accumulate_outer, cross, map_rows, mix, squared_norms, transposed_product,
 };

@@ -1,6 +1,6 @@
 //! The whole way of a vector: fitted preprocessing, then a map, then a space to compare in.
 
-use super::{Embedding, LowRank, Map, Metric, Side, Space};
+use super::{Embedding, KernelMap, LowRank, Map, Metric, Side, Space};
 use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, cross};
 use crate::{Error, Result};
@@ -29,6 +29,8 @@ pub enum Step {
     },
     /// A linear map: PCA or whitening.
     Project(LowRank),
+    /// Coordinates in a kernel's feature space.
+    Kernel(KernelMap),
 }
 
 /// Preprocessing, map and space: a metric on the vectors as the user has them.
@@ -42,9 +44,9 @@ pub struct Chain {
 
 impl Step {
     /// Numbers in a row after this step, or an error if it cannot take rows of `input` numbers.
-    fn output_dim(&self, input: usize) -> Result<usize> {
+    pub fn output_dim(&self, input: usize) -> Result<usize> {
         let (needs, gives) = match self {
-            Step::Element(_) => (input, input),
+            Step::Element(map) => (input, map.output_dim(input)),
             Step::Centre { mean } => (mean.len(), input),
             Step::CentreGroups { names, means } => {
                 if names.len() != means.len() {
@@ -54,6 +56,7 @@ impl Step {
             }
             Step::Scale { factors } => (factors.len(), input),
             Step::Project(map) => (map.input_dim(), map.output_dim()),
+            Step::Kernel(map) => (map.landmarks().dim(), map.map().output_dim()),
         };
         if needs != input {
             return Err(Error::shape(
@@ -71,10 +74,12 @@ impl Step {
             Step::Element(ElementMap::Normalise) => "l2",
             Step::Element(ElementMap::SquareRoot) => "sqrt",
             Step::Element(ElementMap::Log { .. }) => "log",
+            Step::Element(ElementMap::ChiSquare { .. }) => "chi2",
             Step::Centre { .. } => "centre",
             Step::CentreGroups { .. } => "centre-groups",
             Step::Scale { .. } => "scale",
             Step::Project(_) => "project",
+            Step::Kernel(_) => "kernel",
         }
     }
 
@@ -116,6 +121,11 @@ impl Step {
             Step::Project(map) => {
                 let mut out = RowBuf::empty(map.output_dim());
                 map.apply(rows.rows(), &mut out)?;
+                *rows = out;
+            }
+            Step::Kernel(map) => {
+                let mut out = RowBuf::empty(map.map().output_dim());
+                map.apply(first, rows.rows(), &mut out)?;
                 *rows = out;
             }
         }

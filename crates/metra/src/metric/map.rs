@@ -74,7 +74,8 @@ impl KernelMap {
         &self.map
     }
 
-    fn apply(&self, first: u64, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    /// Map rows; `first` is the number of the first row, for error messages.
+    pub fn apply(&self, first: u64, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
         self.kernel.check_rows(first, rows)?;
         let mut values = RowBuf::zeros(rows.len(), self.landmarks.len());
         gram(

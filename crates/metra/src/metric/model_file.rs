@@ -48,7 +48,9 @@ enum StepHeader {
     Centre,
     CentreGroups { names: Vec<String> },
     Scale,
+    Chi2 { order: u32 },
     Project { offset: bool },
+    Kernel { kernel: Kernel, offset: bool },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,6 +106,9 @@ impl Model {
                 Step::Element(ElementMap::Normalise) => StepHeader::L2,
                 Step::Element(ElementMap::SquareRoot) => StepHeader::Sqrt,
                 Step::Element(ElementMap::Log { factor }) => StepHeader::Log { factor: *factor },
+                Step::Element(ElementMap::ChiSquare { order }) => {
+                    StepHeader::Chi2 { order: *order }
+                }
                 Step::Centre { mean } => {
                     tensors.insert(name("mean"), Tensor::vector(mean));
                     StepHeader::Centre
@@ -121,6 +126,9 @@ impl Model {
                 Step::Project(map) => StepHeader::Project {
                     offset: put_map(&mut tensors, &name(""), map),
                 },
+                Step::Kernel(map) => put_kernel(&mut tensors, &name(""), map, |kernel, offset| {
+                    StepHeader::Kernel { kernel, offset }
+                }),
             });
         }
         let map = match self.chain.map() {
@@ -136,14 +144,9 @@ impl Model {
                 query_offset: put_map(&mut tensors, "map.query.", query),
                 item_offset: put_map(&mut tensors, "map.item.", item),
             },
-            Map::Kernel(map) => {
-                let landmarks = map.landmarks();
-                tensors.insert("map.landmarks".into(), Tensor::rows(landmarks));
-                MapHeader::Kernel {
-                    kernel: map.kernel(),
-                    offset: put_map(&mut tensors, "map.", map.map()),
-                }
-            }
+            Map::Kernel(map) => put_kernel(&mut tensors, "map.", map, |kernel, offset| {
+                MapHeader::Kernel { kernel, offset }
+            }),
         };
         if let Some(narrowing) = &self.narrowing {
             tensors.insert(
@@ -327,6 +330,17 @@ fn put_map(tensors: &mut BTreeMap<String, Tensor>, prefix: &str, map: &LowRank) 
     map.offset().is_some()
 }
 
+fn put_kernel<H>(
+    tensors: &mut BTreeMap<String, Tensor>,
+    prefix: &str,
+    map: &KernelMap,
+    header: impl FnOnce(Kernel, bool) -> H,
+) -> H {
+    let landmarks = Tensor::rows(map.landmarks());
+    tensors.insert(format!("{prefix}landmarks"), landmarks);
+    header(map.kernel(), put_map(tensors, prefix, map.map()))
+}
+
 /// The tensors of a file, each to be taken once; what is left over is an error.
 struct Tensors<'a>(BTreeMap<String, TensorView<'a>>);
 
@@ -369,6 +383,12 @@ impl Tensors<'_> {
             .then(|| self.vector(&format!("{prefix}offset")))
             .transpose()?;
         LowRank::new(weights, offset).map_err(broken)
+    }
+
+    fn kernel(&mut self, prefix: &str, kernel: Kernel, offset: bool) -> Result<KernelMap> {
+        let landmarks = self.rows(&format!("{prefix}landmarks"))?;
+        let map = self.map(prefix, offset)?;
+        KernelMap::new(kernel, landmarks, map).map_err(broken)
     }
 }
 
@@ -421,6 +441,17 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
                 factors: tensors.vector(&name("factors"))?,
             },
             StepHeader::Project { offset } => Step::Project(tensors.map(&name(""), offset)?),
+            StepHeader::Chi2 { order } => {
+                if !(1..=3).contains(&order) {
+                    return Err(Error::Model(format!(
+                        "step {number}: its order is {order}, expected 1, 2 or 3"
+                    )));
+                }
+                Step::Element(ElementMap::ChiSquare { order })
+            }
+            StepHeader::Kernel { kernel, offset } => {
+                Step::Kernel(tensors.kernel(&name(""), kernel, offset)?)
+            }
         });
     }
     let map = match header.map {
@@ -435,9 +466,7 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
             item: tensors.map("map.item.", item_offset)?,
         },
         MapHeader::Kernel { kernel, offset } => {
-            let landmarks = tensors.rows("map.landmarks")?;
-            let map = tensors.map("map.", offset)?;
-            Map::Kernel(KernelMap::new(kernel, landmarks, map).map_err(broken)?)
+            Map::Kernel(tensors.kernel("map.", kernel, offset)?)
         }
     };
     if let Some(name) = tensors.0.keys().next() {

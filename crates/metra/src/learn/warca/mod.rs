@@ -8,21 +8,26 @@
 //! of negatives serves a minibatch, so that a step is a handful of matrix products; Adam instead
 //! of plain SGD; with fewer rows than dimensions training runs in exactly reduced coordinates.
 
+mod kernel;
+mod preconditioned;
+
+pub use super::field::Start;
+pub use super::kernel::KernelKind;
 pub use super::warp::{RankWeights, Sampling, Violators};
+pub use kernel::{KernelWarca, Optimiser};
 
 use super::descent::{Descent, Schedule, descend};
-use super::discriminant::discriminant;
+use super::field::Field;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
-use super::reduce::{PrincipalAxes, coordinates, principal_axes};
 use super::warp::{Minibatch, Outcome, Warp, Workspace, check_finite, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
-use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
+use crate::Result;
+use crate::data::Corpus;
 use crate::linalg::{RowBuf, cross, mix};
-use crate::metric::{LowRank, Map};
+use crate::metric::Map;
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::Relevance;
-use crate::{Error, Result};
 use faer::{Accum, MatRef};
 use std::collections::BTreeMap;
 
@@ -39,25 +44,6 @@ impl Choice for Regulariser {
     const ALL: &'static [(&'static str, Self)] = &[
         ("aon", Regulariser::Aon),
         ("frobenius", Regulariser::Frobenius),
-    ];
-}
-
-/// Where training starts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Start {
-    /// The directions of largest variance.
-    Pca,
-    /// The discriminant directions; needs labels.
-    Lda,
-    /// Random directions.
-    Random,
-}
-
-impl Choice for Start {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("pca", Start::Pca),
-        ("lda", Start::Lda),
-        ("random", Start::Random),
     ];
 }
 
@@ -100,11 +86,6 @@ parameters! {
         patience: u64 = 4,
     }
 }
-
-/// Rows that the start is worked out from: a sample, so that its cost does not grow with the corpus.
-const START_ROWS: usize = 1 << 16;
-/// Pairs from which the scale of the data is estimated.
-const SCALE_PAIRS: usize = 4096;
 
 impl Warca {
     /// Check the parameters.
@@ -154,187 +135,38 @@ impl Learner for Checked<Warca> {
         let relevance = problem.relevance("warca")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
-        let scale = pair_scale(&field, relevance, run.seed)?;
-        run.facts.insert("scale".into(), scale);
-        let inverse = (1.0 / scale) as f32;
-        let map = start(settings, problem, &field, run.seed)?;
-        let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
-        let mut training = Training {
-            settings,
-            relevance,
-            queries: field.queries(),
-            items: field.items(),
-            centre: field.centre(),
-            inverse,
-            warp: settings.warp(),
-            workspace: Workspace::default(),
-            batch: Minibatch::default(),
-            rows: RowBuf::empty(field.items().dim()),
-            to_map: &carry_back,
-        };
-        let state = State::new(map);
-        descend(settings.schedule(), &mut training, state, run)
+        train(settings, "warca", relevance, &field, run)
     }
 }
 
-/// The vectors as training sees them: as they are, or in exactly reduced coordinates.
-struct Field<'a> {
-    problem: &'a Problem<'a>,
-    mean: Vec<f64>,
-    reduced: Option<(PrincipalAxes, MemoryCorpus)>,
-}
-
-impl<'a> Field<'a> {
-    fn new(problem: &'a Problem<'a>) -> Result<Self> {
-        let items = problem.items();
-        let one_corpus = problem.supervision().within();
-        if one_corpus && items.len() < items.dim() as u64 {
-            let axes = principal_axes(items)?;
-            let rows = coordinates(items, &axes)?;
-            return Ok(Field {
-                problem,
-                mean: axes.mean.clone(),
-                reduced: Some((axes, rows)),
-            });
-        }
-        let sample = sample(items, "warca mean")?;
-        Ok(Field {
-            problem,
-            mean: crate::execute::spread(&sample)?.mean,
-            reduced: None,
-        })
-    }
-
-    fn items(&self) -> &dyn Corpus {
-        match &self.reduced {
-            Some((_, rows)) => rows,
-            None => self.problem.items(),
-        }
-    }
-
-    fn queries(&self) -> &dyn Corpus {
-        match &self.reduced {
-            Some((_, rows)) => rows,
-            None => self.problem.queries(),
-        }
-    }
-
-    /// What is taken from gathered rows: products of points far from the origin lose their digits.
-    fn centre(&self) -> Option<Vec<f32>> {
-        match &self.reduced {
-            Some(_) => None,
-            None => Some(self.mean.iter().map(|m| *m as f32).collect()),
-        }
-    }
-
-    /// The trained map in the coordinates of the problem.
-    fn carry_back(&self, map: &RowBuf, inverse: f32, centre: bool) -> Result<Map> {
-        let mut weights = match &self.reduced {
-            None => map.clone(),
-            Some((axes, _)) => axes.carry_back(map)?,
-        };
-        for value in weights.values_mut() {
-            *value *= inverse;
-        }
-        let map = if centre {
-            LowRank::centred(weights, &self.mean)?
-        } else {
-            LowRank::new(weights, None)?
-        };
-        Ok(Map::LowRank(map))
-    }
-}
-
-fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Subset<'a>> {
-    let rows = Stream::new(0, purpose, 0).choose(corpus.len(), START_ROWS);
-    Subset::new(corpus, rows)
-}
-
-/// Mean distance of relevant pairs.
-fn pair_scale(field: &Field<'_>, relevance: &dyn Relevance, seed: u64) -> Result<f64> {
-    let mut random = Stream::new(seed, "warca scale", 0);
-    let pairs: Vec<(RowId, RowId)> = (0..SCALE_PAIRS)
-        .map(|_| relevance.pair(random.below(relevance.pairs())))
-        .collect();
-    let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
-    let mut total = 0.0;
-    for chunk in pairs.chunks(512) {
-        let (queries, items): (Vec<RowId>, Vec<RowId>) = chunk.iter().copied().unzip();
-        field.queries().gather(&queries, &mut left)?;
-        field.items().gather(&items, &mut right)?;
-        for (a, b) in left.rows().iter().zip(right.rows().iter()) {
-            let squares = a
-                .iter()
-                .zip(b)
-                .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
-            total += squares.sum::<f64>().sqrt();
-        }
-    }
-    let mean = total / pairs.len() as f64;
-    if mean.is_finite() && mean > 0.0 {
-        return Ok(mean);
-    }
-    // All relevant pairs coincide: only irrelevant items can tell a scale.
-    let spread = crate::execute::spread(&sample(field.items(), "warca spread")?)?;
-    let deviation = spread.deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
-    if deviation.is_finite() && deviation > 0.0 {
-        return Ok(deviation);
-    }
-    Err(Error::Data(
-        "all vectors are equal: nothing can be learned".into(),
-    ))
-}
-
-fn start(settings: &Warca, problem: &Problem<'_>, field: &Field<'_>, seed: u64) -> Result<RowBuf> {
-    let dim = field.items().dim();
-    let mut map = RowBuf::zeros(settings.rank, dim);
-    let mut random = Stream::new(seed, "warca start", 0);
-    match settings.start {
-        Start::Random => {
-            for value in map.values_mut() {
-                *value = (random.normal() / (dim as f64).sqrt()) as f32;
-            }
-            return Ok(map);
-        }
-        Start::Pca if field.reduced.is_some() => {
-            // Reduced coordinates are principal coordinates already.
-            for index in 0..settings.rank.min(dim) {
-                map.row_mut(index)[index] = 1.0;
-            }
-        }
-        Start::Pca => {
-            let axes = principal_axes(&sample(field.items(), "warca start")?)?;
-            let rows = axes.basis.leading_rows(settings.rank.min(axes.rank()));
-            map.values_mut()[..rows.values().len()].copy_from_slice(rows.values());
-        }
-        Start::Lda => {
-            let labels = problem.labels("warca with start=lda")?;
-            let chosen = Stream::new(0, "warca start", 0).choose(field.items().len(), START_ROWS);
-            let labels = labels.select(&chosen)?;
-            let rows = Subset::new(field.items(), chosen)?;
-            let (rows, _) = discriminant(&rows, &labels, 0.1, settings.rank)?;
-            // AON wants rows of length 1 on the whole; the directions' relative lengths stay.
-            let mean = rows
-                .values()
-                .iter()
-                .map(|v| f64::from(*v).powi(2))
-                .sum::<f64>()
-                / rows.len() as f64;
-            let factor = (1.0 / mean.sqrt()) as f32;
-            for (target, value) in map.values_mut().iter_mut().zip(rows.values()) {
-                *target = value * factor;
-            }
-        }
-    }
-    // Rows that the data could not fill start small and random, so that they can still grow.
-    for index in 0..settings.rank {
-        if map.row(index).iter().all(|v| *v == 0.0) {
-            for value in map.row_mut(index) {
-                *value = (1e-3 * random.normal() / (dim as f64).sqrt()) as f32;
-            }
-        }
-    }
-    Ok(map)
+/// Adam over minibatches, in the coordinates of the field.
+fn train(
+    settings: &Warca,
+    learner: &str,
+    relevance: &dyn Relevance,
+    field: &Field<'_>,
+    run: &mut Run<'_>,
+) -> Result<Map> {
+    let scale = field.pair_scale(relevance, run.seed)?;
+    run.facts.insert("scale".into(), scale);
+    let inverse = (1.0 / scale) as f32;
+    let map = field.start(learner, settings.start, settings.rank, run.seed)?;
+    let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
+    let mut training = Training {
+        settings,
+        relevance,
+        queries: field.queries(),
+        items: field.items(),
+        centre: field.centre(),
+        inverse,
+        warp: settings.warp(),
+        workspace: Workspace::default(),
+        batch: Minibatch::default(),
+        rows: RowBuf::empty(field.dim()),
+        to_map: &carry_back,
+    };
+    let state = State::new(map);
+    descend(settings.schedule(), &mut training, state, run)
 }
 
 /// The map with Adam's memory of it.

@@ -1,0 +1,158 @@
+//! A kernel WARCA step against the dense form of eq. 25, and χ² Gram matrices, on one thread.
+//!
+//! `cargo bench -p metra --bench kernel`. Prints ratios of interleaved repeats. The dense form works
+//! A K and A K Aᵀ out anew at every step, which is what eq. 25 asks for as it is printed: O(N²m). The
+//! step of the library is measured as the difference between fits of many and of few steps, so that
+//! it contains all that a step needs. The time of the Gram matrix is compared with scikit-learn by
+//! `benches/peers/chi_square.py`.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, Par};
+use metra::data::MemoryCorpus;
+use metra::learn::warca::{KernelKind, KernelWarca, Optimiser, Start};
+use metra::learn::{Learner, Problem, Run};
+use metra::linalg::{Kernel, RowBuf, gram_within};
+use metra::random::Stream;
+use metra::supervision::{Labels, Supervision};
+use std::time::Instant;
+
+const ROWS: usize = 1600;
+const RANK: usize = 100;
+const REPEATS: usize = 5;
+
+fn main() -> metra::Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .expect("a pool of one thread can be made");
+    pool.install(|| {
+        gram_time();
+        if std::env::args().any(|argument| argument == "gram") {
+            return Ok(());
+        }
+        // One pair a step, as the paper has it, and a minibatch.
+        steps(1, 16)?;
+        steps(16, 16)
+    })
+}
+
+/// Seconds of the χ² Gram matrix of 2,000 rows with 2,580 numbers each.
+fn gram_time() {
+    let rows = histograms(2000, 2580);
+    let mut times: Vec<f64> = (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            std::hint::black_box(gram_within(Kernel::ChiSquare, rows.rows()));
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    println!(
+        "χ² Gram matrix of 2,000 × 2,580: {:.3} s on one thread",
+        median(&mut times)
+    );
+}
+
+fn steps(batch: usize, pool: usize) -> metra::Result<()> {
+    let corpus = MemoryCorpus::new(histograms(ROWS, 200))?;
+    let classes: Vec<i64> = (0..ROWS as i64).map(|row| row / 2).collect();
+    let supervision = Supervision::labels(Labels::from_numbers(&classes)?);
+    let problem = Problem::new(&corpus, &supervision)?;
+    let fit = |steps: u64| -> metra::Result<f64> {
+        let settings = KernelWarca {
+            rank: RANK,
+            kernel: KernelKind::ExponentialChiSquare,
+            optimiser: Optimiser::Preconditioned,
+            rate: 0.1,
+            start: Start::Pca,
+            steps,
+            batch,
+            pool,
+            ..KernelWarca::default()
+        };
+        let learner = settings.check()?;
+        let start = Instant::now();
+        learner.fit(&problem, &mut Run::new(1))?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    let dense = Dense::new();
+    let (few, many) = (0, 512);
+    let (mut ratios, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let dense = dense.seconds(8) / 8.0;
+        let step = (fit(many)? - fit(few)?) / (many - few) as f64;
+        ratios.push(dense / step);
+        ours.push(step);
+        theirs.push(dense);
+    }
+    println!(
+        "kernel WARCA step, N = {ROWS}, rank {RANK}, {batch} pairs, pool of {pool}: {:.3} ms, dense \
+         {:.2} ms: {:.1} × cheaper",
+        1e3 * median(&mut ours),
+        1e3 * median(&mut theirs),
+        median(&mut ratios)
+    );
+    Ok(())
+}
+
+/// The products of a dense step: A K, A K Aᵀ and (S − I) A. Drawing, loss and update come on top, so
+/// that the comparison favours it.
+struct Dense {
+    coefficients: Mat<f32>,
+    gram: Mat<f32>,
+}
+
+impl Dense {
+    fn new() -> Self {
+        let fill = |i: usize, j: usize| ((i * 31 + j * 17) % 101) as f32 / 101.0 - 0.5;
+        Dense {
+            coefficients: Mat::from_fn(ROWS, RANK, fill),
+            gram: Mat::from_fn(ROWS, ROWS, fill),
+        }
+    }
+
+    fn seconds(&self, repeats: u32) -> f64 {
+        let a = self.coefficients.transpose();
+        let mut z = Mat::<f32>::zeros(ROWS, RANK);
+        let mut s = Mat::<f32>::zeros(RANK, RANK);
+        let mut next = Mat::<f32>::zeros(ROWS, RANK);
+        let start = Instant::now();
+        for _ in 0..repeats {
+            let replace = Accum::Replace;
+            matmul(
+                z.transpose_mut(),
+                replace,
+                a,
+                self.gram.as_ref(),
+                1.0,
+                Par::Seq,
+            );
+            matmul(
+                s.as_mut(),
+                replace,
+                z.transpose(),
+                a.transpose(),
+                1.0,
+                Par::Seq,
+            );
+            matmul(next.transpose_mut(), replace, s.as_ref(), a, 1.0, Par::Seq);
+            std::hint::black_box(&next);
+        }
+        start.elapsed().as_secs_f64()
+    }
+}
+
+fn histograms(len: usize, dim: usize) -> RowBuf {
+    let mut stream = Stream::new(1, "bench", 0);
+    let mut rows = RowBuf::zeros(len, dim);
+    for value in rows.values_mut() {
+        *value = (stream.unit() / dim as f64) as f32;
+    }
+    rows
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

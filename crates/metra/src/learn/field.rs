@@ -1,0 +1,241 @@
+//! The vectors as stepwise training sees them: as they are, in exactly reduced coordinates, or in
+//! coordinates of a kernel's feature space; with the scale of the data, a start in these
+//! coordinates and the way back.
+
+use super::Problem;
+use super::discriminant::discriminant;
+use super::kernel::KernelAxes;
+use super::parameters::Choice;
+use super::reduce::{PrincipalAxes, coordinates, principal_axes};
+use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
+use crate::linalg::RowBuf;
+use crate::metric::{Embedded, LowRank, Map};
+use crate::random::Stream;
+use crate::supervision::Relevance;
+use crate::{Error, Result};
+
+/// Rows that means and starts are worked out from: a sample, so that their cost does not grow with
+/// the corpus.
+const SAMPLE_ROWS: usize = 1 << 16;
+/// Pairs from which the scale of the data is estimated.
+const SCALE_PAIRS: usize = 4096;
+
+/// Where training starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start {
+    /// The directions of largest variance.
+    Pca,
+    /// The discriminant directions; needs labels.
+    Lda,
+    /// Random directions.
+    Random,
+}
+
+impl Choice for Start {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("pca", Start::Pca),
+        ("lda", Start::Lda),
+        ("random", Start::Random),
+    ];
+}
+
+/// The coordinates in which training runs.
+pub(super) struct Field<'a> {
+    problem: &'a Problem<'a>,
+    frame: Frame<'a>,
+}
+
+enum Frame<'a> {
+    /// The vectors as they are; the mean is taken off when they are fetched.
+    Plain { mean: Vec<f64> },
+    /// Fewer rows than dimensions: all that there is lies in the span of the centred rows.
+    Reduced {
+        axes: PrincipalAxes,
+        rows: MemoryCorpus,
+    },
+    /// Coordinates in the span of landmarks in a kernel's feature space.
+    Kernel {
+        axes: &'a KernelAxes,
+        items: Embedded,
+        queries: Option<Embedded>,
+    },
+}
+
+impl<'a> Field<'a> {
+    /// As they are, or exactly reduced where that is smaller.
+    pub(super) fn new(problem: &'a Problem<'a>) -> Result<Self> {
+        let items = problem.items();
+        let one_corpus = problem.supervision().within();
+        let frame = if one_corpus && items.len() < items.dim() as u64 {
+            let axes = principal_axes(items)?;
+            let rows = coordinates(items, &axes)?;
+            Frame::Reduced { axes, rows }
+        } else {
+            let mean = crate::execute::spread(&sample(items, "field mean")?)?.mean;
+            Frame::Plain { mean }
+        };
+        Ok(Field { problem, frame })
+    }
+
+    /// In the coordinates of a kernel's feature space.
+    pub(super) fn in_kernel_space(problem: &'a Problem<'a>, axes: &'a KernelAxes) -> Result<Self> {
+        let items = axes.own_coordinates(problem.items())?;
+        let queries = if problem.supervision().within() {
+            None
+        } else {
+            Some(axes.coordinates(problem.queries())?)
+        };
+        let frame = Frame::Kernel {
+            axes,
+            items,
+            queries,
+        };
+        Ok(Field { problem, frame })
+    }
+
+    pub(super) fn items(&self) -> &dyn Corpus {
+        match &self.frame {
+            Frame::Plain { .. } => self.problem.items(),
+            Frame::Reduced { rows, .. } => rows,
+            Frame::Kernel { items, .. } => items.corpus(),
+        }
+    }
+
+    pub(super) fn queries(&self) -> &dyn Corpus {
+        match &self.frame {
+            Frame::Plain { .. } => self.problem.queries(),
+            Frame::Reduced { rows, .. } => rows,
+            Frame::Kernel { items, queries, .. } => queries.as_ref().unwrap_or(items).corpus(),
+        }
+    }
+
+    pub(super) fn dim(&self) -> usize {
+        self.items().dim()
+    }
+
+    /// What is taken from fetched rows: products of points far from the origin lose their digits.
+    pub(super) fn centre(&self) -> Option<Vec<f32>> {
+        match &self.frame {
+            Frame::Plain { mean } => Some(mean.iter().map(|m| *m as f32).collect()),
+            Frame::Reduced { .. } | Frame::Kernel { .. } => None,
+        }
+    }
+
+    /// A map of these coordinates, multiplied by `factor`, as a map of the problem's vectors.
+    /// `centre` tells whether the training mean is to be mapped to 0, which matters for cosine and
+    /// dot only; coordinates of a kernel's feature space always are.
+    pub(super) fn carry_back(&self, map: &RowBuf, factor: f32, centre: bool) -> Result<Map> {
+        let mut weights = match &self.frame {
+            Frame::Plain { .. } => map.clone(),
+            Frame::Reduced { axes, .. } => axes.carry_back(map)?,
+            Frame::Kernel { axes, .. } => axes.carry_back(map)?,
+        };
+        for value in weights.values_mut() {
+            *value *= factor;
+        }
+        let mean = match &self.frame {
+            Frame::Kernel { axes, .. } => return axes.map(weights),
+            Frame::Plain { mean } => mean,
+            Frame::Reduced { axes, .. } => &axes.mean,
+        };
+        Ok(Map::LowRank(if centre {
+            LowRank::centred(weights, mean)?
+        } else {
+            LowRank::new(weights, None)?
+        }))
+    }
+
+    /// Mean distance of relevant pairs, or another measure of spread where all of them coincide.
+    pub(super) fn pair_scale(&self, relevance: &dyn Relevance, seed: u64) -> Result<f64> {
+        let mut random = Stream::new(seed, "pair scale", 0);
+        let pairs: Vec<(RowId, RowId)> = (0..SCALE_PAIRS)
+            .map(|_| relevance.pair(random.below(relevance.pairs())))
+            .collect();
+        let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
+        let mut total = 0.0;
+        for chunk in pairs.chunks(512) {
+            let (queries, items): (Vec<RowId>, Vec<RowId>) = chunk.iter().copied().unzip();
+            self.queries().gather(&queries, &mut left)?;
+            self.items().gather(&items, &mut right)?;
+            for (a, b) in left.rows().iter().zip(right.rows().iter()) {
+                let squares =
+                    (a.iter().zip(b)).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
+                total += squares.sum::<f64>().sqrt();
+            }
+        }
+        let mean = total / pairs.len() as f64;
+        if mean.is_finite() && mean > 0.0 {
+            return Ok(mean);
+        }
+        // All relevant pairs coincide: only irrelevant items can tell a scale.
+        let spread = crate::execute::spread(&sample(self.items(), "field spread")?)?;
+        let deviation = spread.deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
+        if deviation.is_finite() && deviation > 0.0 {
+            return Ok(deviation);
+        }
+        Err(Error::Data(
+            "all vectors are equal: nothing can be learned".into(),
+        ))
+    }
+
+    /// A map to start from, of this rank and about orthonormal rows.
+    pub(super) fn start(
+        &self,
+        learner: &str,
+        start: Start,
+        rank: usize,
+        seed: u64,
+    ) -> Result<RowBuf> {
+        let dim = self.dim();
+        let mut map = RowBuf::zeros(rank, dim);
+        let mut random = Stream::new(seed, "start", 0);
+        match (start, &self.frame) {
+            (Start::Random, _) => {
+                for value in map.values_mut() {
+                    *value = (random.normal() / (dim as f64).sqrt()) as f32;
+                }
+                return Ok(map);
+            }
+            (Start::Pca, Frame::Reduced { .. } | Frame::Kernel { .. }) => {
+                // These are principal coordinates already.
+                for index in 0..rank.min(dim) {
+                    map.row_mut(index)[index] = 1.0;
+                }
+            }
+            (Start::Pca, Frame::Plain { .. }) => {
+                let axes = principal_axes(&sample(self.items(), "field start")?)?;
+                let rows = axes.basis.leading_rows(rank.min(axes.rank()));
+                map.values_mut()[..rows.values().len()].copy_from_slice(rows.values());
+            }
+            (Start::Lda, _) => {
+                let labels = self.problem.labels(&format!("{learner} with start=lda"))?;
+                let chosen =
+                    Stream::new(0, "field start", 0).choose(self.items().len(), SAMPLE_ROWS);
+                let labels = labels.select(&chosen)?;
+                let rows = Subset::new(self.items(), chosen)?;
+                let (rows, _) = discriminant(&rows, &labels, 0.1, rank.min(dim))?;
+                // AON wants rows of length 1 on the whole; the directions' relative lengths stay.
+                let squares = rows.values().iter().map(|v| f64::from(*v).powi(2));
+                let mean = squares.sum::<f64>() / rows.len() as f64;
+                let factor = (1.0 / mean.sqrt()) as f32;
+                for (target, value) in map.values_mut().iter_mut().zip(rows.values()) {
+                    *target = value * factor;
+                }
+            }
+        }
+        // Rows that the data could not fill start small and random, so that they can still grow.
+        for index in 0..rank {
+            if map.row(index).iter().all(|v| *v == 0.0) {
+                for value in map.row_mut(index) {
+                    *value = (1e-3 * random.normal() / (dim as f64).sqrt()) as f32;
+                }
+            }
+        }
+        Ok(map)
+    }
+}
+
+fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Subset<'a>> {
+    let rows = Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS);
+    Subset::new(corpus, rows)
+}

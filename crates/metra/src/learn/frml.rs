@@ -1,0 +1,502 @@
+//! FRML: a Mahalanobis metric of fixed rank by the WARP or the AUC loss, moved along the manifold of
+//! positive semidefinite matrices of that rank. Lim & Lanckriet, "Efficient Learning of Mahalanobis
+//! Metrics for Ranking", ICML 2014; equation and algorithm numbers are the paper's.
+//!
+//! Departs from it: Alg. 1 has S = A₂ᵀA₁ (as printed it is off by 1e-2 on a random case); items
+//! violate where f(x⁺) − f(x⁻) < 1; data are scaled to unit mean distance of relevant pairs, so that
+//! the margin means the same everywhere, and training starts from PCA, not from N(0, 1) entries. A
+//! minibatch shares one pool of negatives, and the step needs neither U and V nor a pseudo-inverse
+//! (see [`Tangent`]), so that it costs O(rows·d·m + d·m²) and not O(d·rows²).
+
+use super::descent::{Descent, Schedule, descend};
+use super::field::{Field, Start};
+use super::parameters::{Checked, Choice, parameters, require, require_rank};
+use super::warp::{
+    Minibatch, Outcome, RankWeights, Sampling, Violators, Warp, Workspace, check_finite,
+    check_relevance,
+};
+use super::{Learner, Parameters, Problem, Run};
+use crate::linalg::RowBuf;
+use crate::metric::Map;
+use crate::random::Stream;
+use crate::supervision::Relevance;
+use crate::{Error, Result};
+use faer::linalg::matmul::matmul;
+use faer::linalg::solvers::Solve;
+use faer::{Accum, Mat, MatRef, Par, Side};
+use std::collections::BTreeMap;
+
+/// What a rank costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RankLoss {
+    /// Harmonic: the top of the ranking counts most.
+    Warp,
+    /// Every rank counts alike, as in the area under the ROC curve.
+    Auc,
+}
+
+impl Choice for RankLoss {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("warp", RankLoss::Warp), ("auc", RankLoss::Auc)];
+}
+
+/// What keeps the metric in bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MetricRegulariser {
+    /// Ω_L: the squared distances of relevant pairs, which stays low-rank in each sample.
+    Local,
+    /// ‖W‖²_F of the metric W.
+    Frobenius,
+}
+
+impl Choice for MetricRegulariser {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("local", MetricRegulariser::Local),
+        ("frobenius", MetricRegulariser::Frobenius),
+    ];
+}
+
+parameters! {
+    /// Mahalanobis distance of fixed rank on its manifold, by a loss on the top of the ranking
+    /// (warp) or on all of it (auc). Learns from labels, relevance judgements or similar pairs. A
+    /// step costs O((batch + pool)·d·rank + d·rank²); memory does not grow with the number of rows.
+    /// Use it for moderate dimensions with many rows a class, where the rank must not collapse;
+    /// WARCA is usually as good and quicker.
+    pub struct Frml {
+        /// Numbers in a mapped vector: the rank of the metric, which never drops.
+        rank: usize = 30,
+        /// What a rank costs.
+        loss: RankLoss = RankLoss::Warp,
+        /// Margin between squared distances, where relevant pairs are at mean distance 1 at the
+        /// start. A large one makes all items violators, and then no rank counts more than another.
+        margin: f64 = 0.03,
+        /// Strength of the regulariser.
+        lambda: f64 = 0.01,
+        /// What keeps the metric in bounds.
+        regulariser: MetricRegulariser = MetricRegulariser::Local,
+        /// Truncation: ranks below it cost nothing, and no more than 1/gamma of the irrelevant
+        /// items are tried. 1 tries all.
+        gamma: f64 = 10.0,
+        /// Step on the manifold at the start; it falls linearly to 0.
+        rate: f64 = 0.3,
+        /// Minibatches.
+        steps: u64 = 1000,
+        /// Relevant pairs in a minibatch.
+        batch: usize = 128,
+        /// Items drawn as possible negatives, at most; 1/gamma of all suffices.
+        pool: usize = 1024,
+        /// How a rank is estimated.
+        sampling: Sampling = Sampling::Sequential,
+        /// Where training starts.
+        start: Start = Start::Pca,
+        /// Validate this many times along the way and keep the best map.
+        checks: u64 = 10,
+        /// Stop after this many validations without a new best.
+        patience: u64 = 4,
+    }
+}
+
+impl Frml {
+    /// Check the parameters.
+    pub fn check(self) -> Result<Checked<Self>> {
+        require(self.rank >= 1, "rank", "at least 1", self.rank)?;
+        require(self.margin > 0.0, "margin", "above 0", self.margin)?;
+        require(self.lambda >= 0.0, "lambda", "at least 0", self.lambda)?;
+        require(self.gamma >= 1.0, "gamma", "at least 1", self.gamma)?;
+        require(self.rate > 0.0, "rate", "above 0", self.rate)?;
+        require(self.batch >= 1, "batch", "at least 1", self.batch)?;
+        require(self.pool >= 1, "pool", "at least 1", self.pool)?;
+        require(self.patience >= 1, "patience", "at least 1", self.patience)?;
+        Ok(Checked(self))
+    }
+
+    fn warp(&self) -> Warp {
+        Warp {
+            margin: self.margin as f32,
+            squared: true,
+            sampling: self.sampling,
+            violators: Violators::All,
+            weights: match self.loss {
+                RankLoss::Warp => RankWeights::Harmonic,
+                RankLoss::Auc => RankWeights::Uniform,
+            },
+            truncation: self.gamma,
+        }
+    }
+}
+
+impl Learner for Checked<Frml> {
+    fn name(&self) -> &'static str {
+        "frml"
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.0.values()
+    }
+
+    fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
+        let settings = &self.0;
+        require_rank(settings.rank, problem.dim())?;
+        let relevance = problem.relevance("frml")?;
+        check_relevance(relevance)?;
+        let field = Field::new(problem)?;
+        let scale = field.pair_scale(relevance, run.seed)?;
+        run.facts.insert("scale".into(), scale);
+        let inverse = (1.0 / scale) as f32;
+        let rank = settings.rank.min(field.dim());
+        let factor = field.start("frml", settings.start, rank, run.seed)?;
+        let pool = (relevance.items() as f64 / settings.gamma).ceil().max(1.0) as usize;
+        let mut training = Training {
+            settings,
+            relevance,
+            field: &field,
+            centre: field.centre(),
+            inverse,
+            pool: pool.min(settings.pool),
+            warp: settings.warp(),
+            workspace: Workspace::default(),
+            batch: Minibatch::default(),
+            rows: RowBuf::empty(field.dim()),
+        };
+        let schedule = Schedule {
+            steps: settings.steps,
+            checks: settings.checks,
+            patience: settings.patience,
+        };
+        descend(schedule, &mut training, factor, run)
+    }
+}
+
+struct Training<'a> {
+    settings: &'a Frml,
+    relevance: &'a dyn Relevance,
+    field: &'a Field<'a>,
+    centre: Option<Vec<f32>>,
+    inverse: f32,
+    pool: usize,
+    warp: Warp,
+    workspace: Workspace,
+    batch: Minibatch,
+    rows: RowBuf,
+}
+
+impl Descent for Training<'_> {
+    /// Lᵀ: the factor of W = L Lᵀ, which is the map itself.
+    type State = RowBuf;
+
+    fn step(
+        &mut self,
+        factor: &mut RowBuf,
+        step: u64,
+        remaining: f64,
+        seed: u64,
+    ) -> Result<Outcome> {
+        let settings = self.settings;
+        let mut random = Stream::new(seed, "frml batch", step);
+        let pool = (settings.sampling != Sampling::Exact).then_some(self.pool);
+        self.batch
+            .draw(self.relevance, settings.batch, pool, &mut random);
+        let (queries, items) = (self.field.queries(), self.field.items());
+        let centre = self.centre.as_deref();
+        self.batch
+            .fetch(queries, items, centre, self.inverse, &mut self.rows)?;
+        let outcome = self.workspace.gradient(
+            &self.warp,
+            self.relevance,
+            &self.batch,
+            factor,
+            self.rows.rows(),
+            (seed, step),
+        )?;
+        self.pull_together(factor)?;
+        let (rate, radius) = (settings.rate * remaining, RADIUS * remaining);
+        *factor = moved(factor, &self.workspace.gradient, rate, radius, step)?;
+        check_finite(factor.values(), &outcome, step)?;
+        Ok(outcome)
+    }
+
+    fn map(&self, factor: &RowBuf) -> Result<Map> {
+        self.field.carry_back(factor, self.inverse, true)
+    }
+}
+
+impl Training<'_> {
+    /// Add the regulariser's gradient by W, times L: λ Σ v vᵀ L over the batch's relevant pairs, or
+    /// 2λ W L.
+    fn pull_together(&mut self, factor: &RowBuf) -> Result<()> {
+        let lambda = self.settings.lambda;
+        if lambda == 0.0 {
+            return Ok(());
+        }
+        let (rank, dim) = (factor.len(), factor.dim());
+        let pairs = self.batch.pairs.len();
+        let gradient = &mut self.workspace.gradient;
+        let target = gradient.mat_mut();
+        match self.settings.regulariser {
+            MetricRegulariser::Local => {
+                let share = (lambda / pairs as f64) as f32;
+                let embedded = self.workspace.embedded.rows();
+                let (mut z, mut v) = (RowBuf::zeros(pairs, rank), RowBuf::zeros(pairs, dim));
+                for pair in 0..pairs {
+                    let (q, x) = (embedded.row(pair), embedded.row(pairs + pair));
+                    for (out, (a, b)) in z.row_mut(pair).iter_mut().zip(q.iter().zip(x)) {
+                        *out = a - b;
+                    }
+                    let (q, x) = (self.rows.row(pair), self.rows.row(pairs + pair));
+                    for (out, (a, b)) in v.row_mut(pair).iter_mut().zip(q.iter().zip(x)) {
+                        *out = a - b;
+                    }
+                }
+                let (z, v) = (z.rows().mat(), v.rows().mat());
+                matmul(target, Accum::Add, z.transpose(), v, share, Par::Seq);
+            }
+            MetricRegulariser::Frobenius => {
+                let l = factor.rows().mat();
+                let mut inner = Mat::<f32>::zeros(rank, rank);
+                matmul(
+                    inner.as_mut(),
+                    Accum::Replace,
+                    l,
+                    l.transpose(),
+                    1.0,
+                    Par::Seq,
+                );
+                let strength = 2.0 * lambda as f32;
+                matmul(target, Accum::Add, inner.as_ref(), l, strength, Par::Seq);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Length of a first step on the manifold, relative to the metric, up to which the retraction is
+/// good: it agrees with the manifold to second order only. It falls with the rate.
+const RADIUS: f64 = 0.5;
+
+/// The factor after a step of this rate against the gradient (∇ L)ᵀ. A step longer than the radius
+/// is shortened, and one that would make the rank drop is halved until it does not.
+fn moved(factor: &RowBuf, gradient: &RowBuf, rate: f64, radius: f64, step: u64) -> Result<RowBuf> {
+    let wide = |rows: &RowBuf| {
+        let rows = rows.rows();
+        Mat::from_fn(rows.dim(), rows.len(), |i, j| f64::from(rows.row(j)[i]))
+    };
+    let (l, gradient) = (wide(factor), wide(gradient));
+    let tangent = Tangent::new(l.as_ref(), gradient.as_ref())?;
+    let length = rate * tangent.inner.norm_l2();
+    let mut rate = if length > radius {
+        rate * radius / length
+    } else {
+        rate
+    };
+    for _ in 0..30 {
+        let next = tangent.retract(l.as_ref(), -rate);
+        if full_rank(next.as_ref()) {
+            let mut out = RowBuf::zeros(factor.len(), factor.dim());
+            for (index, column) in next.col_iter().enumerate() {
+                for (target, value) in out.row_mut(index).iter_mut().zip(column.iter()) {
+                    *target = *value as f32;
+                }
+            }
+            return Ok(out);
+        }
+        rate *= 0.5;
+    }
+    Err(Error::Diverged {
+        step,
+        what: "the factor of the metric".into(),
+    })
+}
+
+/// A symmetric gradient ∇ at W = L Lᵀ, as far as a step along it needs it: T = ∇ L (LᵀL)⁻¹ and
+/// H = L†T = (LᵀL)⁻¹LᵀT.
+struct Tangent {
+    outer: Mat<f64>,
+    inner: Mat<f64>,
+}
+
+impl Tangent {
+    /// From L and G = ∇ L. Only the Cholesky factor of LᵀL is needed, and ∇ itself never.
+    fn new(l: MatRef<'_, f64>, g: MatRef<'_, f64>) -> Result<Self> {
+        let cholesky = (l.transpose() * l).llt(Side::Lower).map_err(|_| {
+            Error::Data("the metric has lost its rank: expected independent directions".into())
+        })?;
+        let outer = cholesky.solve(g.transpose()).transpose().to_owned();
+        let inner = cholesky.solve(l.transpose() * &outer);
+        Ok(Tangent { outer, inner })
+    }
+
+    /// M with M Mᵀ = R_W(P_W(scale·∇)): Alg. 1 without U and V.
+    ///
+    /// Put V = I and U = scale·∇ into the corrected Alg. 1: with T and H times scale it reads
+    /// M = L + T − ½ L H + ⅜ L H² − ½ T H.
+    fn retract(&self, l: MatRef<'_, f64>, scale: f64) -> Mat<f64> {
+        let t = faer::Scale(scale) * &self.outer;
+        let h = faer::Scale(scale) * &self.inner;
+        let bend = faer::Scale(0.375) * (&h * &h) - faer::Scale(0.5) * &h;
+        l + &t + l * bend - faer::Scale(0.5) * (&t * &h)
+    }
+}
+
+/// Whether the columns are independent by a good margin.
+fn full_rank(l: MatRef<'_, f64>) -> bool {
+    let inner = l.transpose() * l;
+    let finite = inner.col_iter().all(|c| c.iter().all(|v| v.is_finite()));
+    let Ok(cholesky) = (if finite {
+        inner.llt(Side::Lower)
+    } else {
+        return false;
+    }) else {
+        return false;
+    };
+    let diagonal = cholesky.L().diagonal();
+    let (mut least, mut most) = (f64::MAX, 0.0_f64);
+    for value in diagonal.column_vector().iter() {
+        least = least.min(*value);
+        most = most.max(*value);
+    }
+    least > 1e-6 * most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic::Nuisance;
+    use crate::supervision::{Labels, Supervision};
+
+    fn random(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
+        let mut stream = Stream::new(seed, "test", 0);
+        Mat::from_fn(rows, columns, |_, _| stream.normal())
+    }
+
+    /// A symmetric Z of low rank as U Vᵀ with U = V C.
+    fn symmetric(dim: usize, rank: usize) -> (Mat<f64>, Mat<f64>, Mat<f64>) {
+        let v = random(dim, rank, 5);
+        let weights = random(rank, 1, 6);
+        let u = Mat::from_fn(dim, rank, |i, j| 0.1 * v[(i, j)] * weights[(j, 0)]);
+        let z = &u * v.transpose();
+        (u, v, z)
+    }
+
+    fn step_along(l: &Mat<f64>, z: &Mat<f64>) -> Mat<f64> {
+        let tangent = Tangent::new(l.as_ref(), (z * l).as_ref()).unwrap();
+        tangent.retract(l.as_ref(), 1.0)
+    }
+
+    fn assert_equal(a: &Mat<f64>, b: &Mat<f64>, tolerance: f64) {
+        let difference = (a - b).norm_max();
+        assert!(difference <= tolerance * b.norm_max(), "{difference}");
+    }
+
+    #[test]
+    fn the_step_is_the_retraction_by_its_definition() {
+        // Lemma 3.1 and 3.2 with explicit projections and pseudo-inverse.
+        let (dim, rank) = (9, 3);
+        let l = random(dim, rank, 1);
+        let (_, _, z) = symmetric(dim, 4);
+        let w = &l * l.transpose();
+        let inverse = (l.transpose() * &l)
+            .full_piv_lu()
+            .solve(Mat::<f64>::identity(rank, rank));
+        let pseudo = &l * &inverse * &inverse * l.transpose();
+        let onto = &l * &inverse * l.transpose();
+        let away = Mat::<f64>::identity(dim, dim) - &onto;
+        let s = &onto * &z * &onto;
+        let p = &away * &z * &onto + &onto * &z * &away;
+        let half = faer::Scale(0.5);
+        let v = &w + half * &s + &p
+            - faer::Scale(0.125) * (&s * &pseudo * &s)
+            - half * (&p * &pseudo * &s);
+        let wanted = &v * &pseudo * v.transpose();
+        let m = step_along(&l, &z);
+        assert_equal(&(&m * m.transpose()), &wanted, 1e-12);
+    }
+
+    #[test]
+    fn the_step_is_the_corrected_algorithm() {
+        // Alg. 1 with S = A₂ᵀA₁; as printed, with A₁ᵀA₂, it is another one.
+        let (dim, rank) = (8, 3);
+        let l = random(dim, rank, 2);
+        let (u, v, z) = symmetric(dim, 4);
+        let inverse = (l.transpose() * &l)
+            .full_piv_lu()
+            .solve(l.transpose().to_owned());
+        let (a1, a2) = (&inverse * &u, &inverse * &v);
+        let hat = &l * &a1;
+        let half = faer::Scale(0.5);
+        let step = |s: Mat<f64>| {
+            &l + (&u - half * &hat + (faer::Scale(0.375) * &hat - half * &u) * s) * a2.transpose()
+        };
+        let wanted = step(a2.transpose() * &a1);
+        let printed = step(a1.transpose() * &a2);
+        let m = step_along(&l, &z);
+        assert_equal(&m, &wanted, 1e-12);
+        assert!((&m - &printed).norm_max() > 1e-4);
+    }
+
+    #[test]
+    fn the_rank_never_drops_even_with_huge_steps() {
+        let mut factor = RowBuf::zeros(3, 7);
+        let start = random(3, 7, 3);
+        for i in 0..3 {
+            for (j, value) in factor.row_mut(i).iter_mut().enumerate() {
+                *value = start[(i, j)] as f32;
+            }
+        }
+        for step in 0..50 {
+            let (_, _, z) = symmetric(7, 5);
+            let l = Mat::from_fn(7, 3, |i, j| f64::from(factor.row(j)[i]));
+            let g = &z * &l;
+            let mut gradient = RowBuf::zeros(3, 7);
+            for i in 0..3 {
+                for (j, value) in gradient.row_mut(i).iter_mut().enumerate() {
+                    *value = g[(j, i)] as f32;
+                }
+            }
+            factor = moved(&factor, &gradient, 100.0, 50.0, step).unwrap();
+            let l = Mat::from_fn(7, 3, |i, j| f64::from(factor.row(j)[i]));
+            assert!(full_rank(l.as_ref()), "step {step}");
+        }
+    }
+
+    #[test]
+    fn both_losses_learn() {
+        let set = Nuisance {
+            classes: 10,
+            signal: 3,
+            noise: 9,
+            seed: 2,
+        }
+        .rows(300);
+        let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+        let problem = Problem::new(&set.corpus, &supervision).unwrap();
+        for loss in [RankLoss::Warp, RankLoss::Auc] {
+            for regulariser in [MetricRegulariser::Local, MetricRegulariser::Frobenius] {
+                let learner = Frml {
+                    rank: 3,
+                    loss,
+                    regulariser,
+                    lambda: 0.01,
+                    rate: 1.0,
+                    steps: 400,
+                    batch: 64,
+                    ..Frml::default()
+                };
+                let map = learner.check().unwrap().fit(&problem, &mut Run::new(1));
+                let Map::LowRank(map) = map.unwrap() else {
+                    panic!("FRML gives a low-rank map");
+                };
+                let sum = |range: std::ops::Range<usize>| -> f32 {
+                    let weights = map.weights();
+                    (weights.iter())
+                        .map(|row| row[range.clone()].iter().map(|v| v * v).sum::<f32>())
+                        .sum()
+                };
+                let (signal, noise) = (sum(0..3) / 3.0, sum(3..12) / 9.0);
+                assert!(
+                    signal > 5.0 * noise,
+                    "{loss:?} {regulariser:?} {signal} {noise}"
+                );
+            }
+        }
+    }
+}
