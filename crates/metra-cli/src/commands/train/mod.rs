@@ -1,23 +1,26 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
+mod parts;
+mod report;
+
+use self::report::{Report, SplitReport, describe, print_split, print_summary};
 use crate::args::{Columns, Common, Judged, assignment};
-use crate::load::{Loaded, in_file, load, load_judged, need_labels, protocol_for, split_names};
+use crate::load::{Loaded, in_file, load, load_judged, need_labels, protocol_for};
 use crate::progress::Reporter;
 use crate::timing::{Timing, product_seconds, timed};
 use crate::{STOP, print};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::data::{SplitSet, fingerprint};
+use metra::data::fingerprint;
 use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
 use metra::study::{
-    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Portion, Protocol, Study,
-    Summary, Trial, Verdicts, check_protocol, hold_out, summarise,
+    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts,
+    check_protocol, summarise,
 };
-use metra::supervision::{Labels, Supervision};
-use metra_files::{Filter, NarrowingRule, read_splits};
-use serde::Serialize;
+use metra::supervision::Supervision;
+use metra_files::{Filter, NarrowingRule};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -97,40 +100,6 @@ pub(crate) struct Train {
     /// Where to write the model
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-#[derive(Serialize)]
-struct Report {
-    data: String,
-    method: String,
-    holdout: String,
-    protocol: String,
-    splits: Vec<SplitReport>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    summary: Vec<Summary>,
-    model: Option<PathBuf>,
-}
-
-#[derive(Serialize)]
-struct SplitReport {
-    train: usize,
-    validation: usize,
-    test: usize,
-    settings: BTreeMap<String, String>,
-    prepare: String,
-    score: String,
-    steps: Option<u64>,
-    validation_value: Option<f64>,
-    trials: Vec<Trial>,
-    base: String,
-    measures: Vec<print::Row>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    seen_items: Vec<print::Row>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unseen_items: Vec<print::Row>,
-    skipped_queries: u64,
-    steps_per_second: Option<f64>,
-    timing: Option<Timing>,
 }
 
 /// What one split gave.
@@ -227,7 +196,7 @@ impl Train {
             }
             let mut outcome = self.one_split(&study, parts, kind, common)?;
             if !common.json {
-                self.print_split(&outcome, kind, number, splits.len())?;
+                print_split(&outcome, kind, number, splits.len(), study.criterion)?;
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
@@ -307,85 +276,6 @@ impl Train {
         })
     }
 
-    /// The parts of every split.
-    fn parts(
-        &self,
-        material: &Material<'_>,
-        table: &Loaded,
-        units: &[u64],
-        kind: HoldOut,
-    ) -> Result<Vec<Parts>> {
-        // Beyond some thousand rows a held-out part gains no precision that matters.
-        let validation = Portion {
-            share: self.validation,
-            most: 4_000,
-        };
-        let test = Portion {
-            share: self.test,
-            most: 20_000,
-        };
-        let inner = |train: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<Parts> {
-            let (train, validation) =
-                hold_out(material, &train, kind, validation, seed, "validation")?;
-            Ok(Parts {
-                train,
-                validation,
-                test,
-            })
-        };
-        if let Some(path) = &self.splits {
-            let set = read_splits(path)?;
-            let mut all = self.file_splits(&set, material, table, units)?;
-            if let Some(number) = self.split {
-                ensure!(
-                    number < all.len(),
-                    "--split must be below {}, but is {number}",
-                    all.len()
-                );
-                all = vec![all.swap_remove(number)];
-            }
-            return all
-                .into_iter()
-                .map(|(train, test)| inner(train, test, self.seed))
-                .collect();
-        }
-        if kind == HoldOut::None {
-            ensure!(self.draws == 1, "--draws needs something to hold out");
-            return Ok(vec![Parts {
-                train: units.to_vec(),
-                ..Parts::default()
-            }]);
-        }
-        (0..self.draws)
-            .map(|draw| {
-                let seed = self.seed + draw;
-                let (train, test) = hold_out(material, units, kind, test, seed, "test")?;
-                inner(train, test, seed)
-            })
-            .collect()
-    }
-
-    fn file_splits(
-        &self,
-        set: &SplitSet,
-        material: &Material<'_>,
-        table: &Loaded,
-        units: &[u64],
-    ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
-        let names = split_names(set.by, material, table, &self.columns)?;
-        let usable = |part: Vec<u64>| -> Vec<u64> {
-            part.into_iter()
-                .filter(|unit| units.binary_search(unit).is_ok())
-                .collect()
-        };
-        (set.splits.iter())
-            .map(|split| {
-                let (train, test) = split.positions(&names)?;
-                Ok((usable(train), usable(test)))
-            })
-            .collect()
-    }
-
     fn one_split(
         &self,
         study: &Study<'_>,
@@ -452,72 +342,6 @@ impl Train {
         })
     }
 
-    fn print_split(
-        &self,
-        outcome: &SplitOutcome,
-        kind: HoldOut,
-        number: usize,
-        splits: usize,
-    ) -> Result<()> {
-        let report = &outcome.report;
-        if splits > 1 {
-            print::line(&format!("\nsplit {} of {splits}", number + 1))?;
-        }
-        if kind == HoldOut::None {
-            print::fact("held out", "nothing: this model is not judged")?;
-        } else {
-            let sizes =
-                [report.train, report.validation, report.test].map(|n| print::count(n as u64));
-            let text = format!(
-                "{kind}: {} train, {} validation, {} test",
-                sizes[0], sizes[1], sizes[2]
-            );
-            print::fact("held out", &text)?;
-        }
-        let mut chosen: Vec<String> = report
-            .settings
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        if report.prepare != "none" {
-            chosen.push(format!("prepare={}", report.prepare));
-        }
-        chosen.push(format!("score={}", report.score));
-        chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
-        let value = report
-            .validation_value
-            .map_or(String::new(), |v| format!(" (validation {v:.4})"));
-        print::fact("chosen", &format!("{}{value}", chosen.join(" ")))?;
-        if let Some(timing) = &report.timing {
-            let text = format!(
-                "{:.2} CPU s for one fit; a 2048³ product took {:.3} s",
-                timing.fit_cpu_seconds, timing.product_seconds
-            );
-            print::fact("cost", &text)?;
-        }
-        let Some(verdicts) = &outcome.verdicts else {
-            return Ok(());
-        };
-        print::comparison_table("test", &report.base, &verdicts.rows)?;
-        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
-        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
-        if report.skipped_queries > 0 {
-            let skipped = print::count(report.skipped_queries);
-            print::fact(
-                "skipped",
-                &format!("{skipped} queries with nothing relevant"),
-            )?;
-        }
-        print::fact("verdict", &verdict(verdicts, self.criterion_of(verdicts)))
-    }
-
-    fn criterion_of(&self, verdicts: &Verdicts) -> Measure {
-        let shown = verdicts.rows.first().map(|(measure, _)| *measure);
-        self.criterion
-            .or(shown)
-            .unwrap_or(Measure::AveragePrecision)
-    }
-
     #[expect(
         clippy::too_many_arguments,
         reason = "a model gathers what all earlier steps found"
@@ -582,105 +406,4 @@ fn collection(loaded: &Loaded) -> Collection<'_> {
         corpus: loaded.table.corpus.as_ref(),
         groups: loaded.groups.as_ref(),
     }
-}
-
-fn describe(material: &Material<'_>, items: &Loaded) -> String {
-    let corpus = material.items.corpus;
-    let shape = format!(
-        "{} × {} {}",
-        print::count(corpus.len()),
-        corpus.dim(),
-        items.table.element_type
-    );
-    let labelled = |labels: &Labels| {
-        let singles = match labels.singletons() {
-            0 => String::new(),
-            n => format!(", {} of them of one row", print::count(n as u64)),
-        };
-        let classes = print::count(labels.classes() as u64);
-        format!("{shape}, {classes} classes{singles}")
-    };
-    match &material.supervision {
-        Supervision::Labels(labels) => labelled(labels),
-        Supervision::Judgements(judgements) => {
-            use metra::supervision::Relevance;
-            format!(
-                "{shape} items, {} queries, {} relevant pairs",
-                print::count(judgements.queries()),
-                print::count(judgements.pairs())
-            )
-        }
-        Supervision::Comparisons(_) => format!("{shape}, {}", material.supervision.describe()),
-        Supervision::Orderings(orderings) => format!(
-            "{} ordered by {} attributes",
-            labelled(orderings.labels()),
-            orderings.attributes()
-        ),
-        Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
-    }
-}
-
-/// The verdict in words: what the chosen measure gained and what others lost.
-fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
-    use metra::evaluate::Verdict;
-    let of = |wanted: Verdict| -> Vec<String> {
-        (verdicts.rows.iter())
-            .filter(|(_, c)| c.verdict() == wanted)
-            .map(|(measure, _)| measure.to_string())
-            .collect()
-    };
-    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-    let main = verdicts
-        .rows
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    let main = main.map_or(Verdict::NoEvidence, |(_, c)| c.verdict());
-    let head = match main {
-        Verdict::Better if worse.is_empty() => "better: ship it",
-        Verdict::Better => "better on the whole, but look at what it loses",
-        Verdict::Worse => "worse: keep the base",
-        Verdict::NoEvidence => "no evidence of a gain: keep the base",
-    };
-    let mut text = head.to_owned();
-    if !better.is_empty() {
-        text.push_str(&format!("; better in {}", better.join(", ")));
-    }
-    if !worse.is_empty() {
-        text.push_str(&format!("; WORSE in {}", worse.join(", ")));
-    }
-    // A gain on known items alone is memory: it says nothing about items that come later.
-    let unseen = verdicts
-        .unseen
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    if let Some((_, unseen)) = unseen
-        && main == Verdict::Better
-        && unseen.verdict() != Verdict::Better
-    {
-        text.push_str("; but NO gain on items that training had not seen");
-    }
-    text
-}
-
-fn print_summary(summary: &[Summary]) -> Result<()> {
-    let Some(first) = summary.first() else {
-        return Ok(());
-    };
-    print::line(&format!(
-        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} splits",
-        "summary", "base", "learned", first.splits
-    ))?;
-    for row in summary {
-        print::line(&format!(
-            "{:<12}{:>9.4} ± {:.4}{:>11.4} ± {:.4}   ahead in {} of {}",
-            row.measure,
-            row.base.mean,
-            row.base.deviation,
-            row.learned.mean,
-            row.learned.deviation,
-            row.ahead,
-            row.splits
-        ))?;
-    }
-    Ok(())
 }
