@@ -61,7 +61,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "warca",
         summary: "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.",
-        needs: "labels or relevance judgements",
+        needs: "labels, relevance judgements or similar pairs",
         parameters: Warca::describe,
         build: |values| boxed(read::<Warca>(values)?.check()),
     },

@@ -3,11 +3,14 @@
 mod parts;
 mod report;
 
-use self::report::{Report, SplitReport, describe, print_split, print_summary};
-use crate::args::{Columns, Common, Judged, assignment};
-use crate::load::{Loaded, in_file, load, load_judged, need_labels, protocol_for};
+use self::report::{
+    PooledReport, Report, SplitReport, describe, print_pooled, print_split, print_summary,
+};
+use crate::args::{Columns, Common, Compared, Judged, assignment};
+use crate::load::{Loaded, in_file, load, load_judged, protocol_for};
 use crate::progress::Reporter;
 use crate::timing::{Timing, product_seconds, timed};
+use crate::told::{Sources, told};
 use crate::{STOP, print};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -17,7 +20,7 @@ use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
 use metra::study::{
     Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts,
-    check_protocol, summarise,
+    check_protocol, pool, summarise,
 };
 use metra::supervision::Supervision;
 use metra_files::{Filter, NarrowingRule};
@@ -34,6 +37,16 @@ pub(crate) struct Train {
     columns: Columns,
     #[command(flatten)]
     judged: Judged,
+    #[command(flatten)]
+    compared: Compared,
+    /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
+    orderings: Option<PathBuf>,
+    /// A tree of classes, one edge a line: child, parent
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
+    taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -82,6 +95,9 @@ pub(crate) struct Train {
     /// Repeat with this many random test parts, seeds counted up from --seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     draws: u64,
+    /// Cross-test: this many folds, every row, class or query in the test part of one
+    #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
+    folds: Option<usize>,
     /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
     #[arg(long, value_delimiter = ',')]
     measures: Vec<Measure>,
@@ -114,7 +130,9 @@ impl Train {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         ensure!(
             self.output.is_none()
-                || (self.draws == 1 && (self.splits.is_none() || self.split.is_some())),
+                || (self.draws == 1
+                    && self.folds.is_none()
+                    && (self.splits.is_none() || self.split.is_some())),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
         registry::find(&self.method)?;
@@ -124,6 +142,7 @@ impl Train {
                 items: collection(&judged.items),
                 queries: Some(collection(&judged.queries)),
                 supervision: Supervision::judgements(judged.judgements.clone()),
+                judged_by: None,
                 storage: common.storage(),
             };
             return self.study(
@@ -145,19 +164,23 @@ impl Train {
             NarrowingRule::Judge,
             common,
         )?;
+        let sources = Sources {
+            qrels: self.judged.qrels.as_deref(),
+            compared: &self.compared,
+            orderings: self.orderings.as_ref(),
+            taxonomy: self.taxonomy.as_ref(),
+        };
+        let told = told(&loaded, &self.columns, &sources)?;
         let material = Material {
             items: collection(&loaded),
             queries: None,
-            supervision: need_labels(&loaded)?,
+            supervision: told.supervision,
+            judged_by: told.judged_by,
             storage: common.storage(),
         };
-        let units: Vec<u64> = (0..material.units()).collect();
-        let outcome = self.study(&material, &loaded, &loaded, &units, common);
+        let outcome = self.study(&material, &loaded, &loaded, &told.units, common);
         outcome.map_err(|error| match error.downcast::<metra::Error>() {
-            // Only the preparation names cells, and it knows their rows by the number in the
-            // table; a row may also be one of an embedded part.
-            Ok(error @ metra::Error::Cell { .. }) => in_file(error, &loaded),
-            Ok(error) => error.into(),
+            Ok(error) => in_file(error, &loaded),
             Err(error) => error,
         })
     }
@@ -173,7 +196,7 @@ impl Train {
         let mut study = self.plan(material)?;
         let kind = self
             .holdout
-            .unwrap_or_else(|| HoldOut::default_for(&material.supervision));
+            .unwrap_or_else(|| HoldOut::default_for(material));
         let splits = self.parts(material, unit_table, units, kind)?;
         let mut report = Report {
             data: describe(material, items),
@@ -182,6 +205,7 @@ impl Train {
             protocol: study.judging.protocol.to_string(),
             splits: Vec::new(),
             summary: Vec::new(),
+            pooled: None,
             model: self.output.clone(),
         };
         if !common.json {
@@ -196,7 +220,15 @@ impl Train {
             }
             let mut outcome = self.one_split(&study, parts, kind, common)?;
             if !common.json {
-                print_split(&outcome, kind, number, splits.len(), study.criterion)?;
+                let name = if self.folds.is_some() {
+                    "fold"
+                } else {
+                    "split"
+                };
+                if splits.len() > 1 {
+                    print::line(&format!("\n{name} {} of {}", number + 1, splits.len()))?;
+                }
+                print_split(&outcome, kind, study.criterion)?;
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
@@ -205,6 +237,11 @@ impl Train {
         if verdicts.len() > 1 {
             report.summary = summarise(&verdicts);
         }
+        let pooled = match self.folds {
+            Some(_) => Some(pool(&verdicts, self.seed)?),
+            None => None,
+        };
+        report.pooled = pooled.as_ref().map(PooledReport::new);
         if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
             let kept = verdicts.first().map(|v| (v, kind));
             let model = self.model(&study, &chosen, fitted, parts, kept, items, common)?;
@@ -223,7 +260,11 @@ impl Train {
         if common.json {
             return print::json(&report);
         }
-        print_summary(&report.summary)
+        print_summary(&report.summary)?;
+        match pooled {
+            Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
+            None => Ok(()),
+        }
     }
 
     fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
@@ -316,7 +357,12 @@ impl Train {
                 .as_ref()
                 .map_or_else(Vec::new, |v| print::rows(pick(v)))
         };
+        let comparisons = match &study.material.supervision {
+            Supervision::Comparisons(said) => Some(said.select(&learned_from)?.len()),
+            _ => None,
+        };
         let report = SplitReport {
+            comparisons,
             train: parts.train.len(),
             validation: parts.validation.len(),
             test: parts.test.len(),

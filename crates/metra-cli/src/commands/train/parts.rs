@@ -1,10 +1,10 @@
-//! Which units learn, choose and judge: drawn, or as a file of splits has them.
+//! Which units learn, choose and judge: drawn, dealt out in folds, or as a file of splits has them.
 
 use super::Train;
 use crate::load::{Loaded, split_names};
 use anyhow::{Result, ensure};
 use metra::data::SplitSet;
-use metra::study::{HoldOut, Material, Parts, Portion, hold_out};
+use metra::study::{HoldOut, Material, Parts, Portion, folds, hold_out};
 use metra_files::read_splits;
 
 impl Train {
@@ -48,6 +48,12 @@ impl Train {
             return all
                 .into_iter()
                 .map(|(train, test)| inner(train, test, self.seed))
+                .collect();
+        }
+        if let Some(count) = self.folds {
+            return folds(material, units, kind, count, self.seed)?
+                .into_iter()
+                .map(|(rest, test)| inner(rest, test, self.seed))
                 .collect();
         }
         if kind == HoldOut::None {

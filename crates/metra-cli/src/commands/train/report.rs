@@ -21,11 +21,38 @@ pub(super) struct Report {
     pub(super) splits: Vec<SplitReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) summary: Vec<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pooled: Option<PooledReport>,
     pub(super) model: Option<PathBuf>,
+}
+
+/// All folds' test queries together.
+#[derive(Serialize)]
+pub(super) struct PooledReport {
+    measures: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seen_items: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen_items: Vec<print::Row>,
+    skipped_queries: u64,
+}
+
+impl PooledReport {
+    pub(super) fn new(pooled: &Verdicts) -> Self {
+        PooledReport {
+            measures: print::rows(&pooled.rows),
+            seen_items: print::rows(&pooled.seen),
+            unseen_items: print::rows(&pooled.unseen),
+            skipped_queries: pooled.base.skipped(),
+        }
+    }
 }
 
 #[derive(Serialize)]
 pub(super) struct SplitReport {
+    /// Comparisons that lay within what was learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) comparisons: Option<usize>,
     pub(super) train: usize,
     pub(super) validation: usize,
     pub(super) test: usize,
@@ -47,17 +74,8 @@ pub(super) struct SplitReport {
 }
 
 /// One split in words; `criterion` is the measure that settings were chosen by.
-pub(super) fn print_split(
-    outcome: &SplitOutcome,
-    kind: HoldOut,
-    number: usize,
-    splits: usize,
-    criterion: Measure,
-) -> Result<()> {
+pub(super) fn print_split(outcome: &SplitOutcome, kind: HoldOut, criterion: Measure) -> Result<()> {
     let report = &outcome.report;
-    if splits > 1 {
-        print::line(&format!("\nsplit {} of {splits}", number + 1))?;
-    }
     if kind == HoldOut::None {
         print::fact("held out", "nothing: this model is not judged")?;
     } else {
@@ -67,6 +85,10 @@ pub(super) fn print_split(
             sizes[0], sizes[1], sizes[2]
         );
         print::fact("held out", &text)?;
+    }
+    if let Some(comparisons) = report.comparisons {
+        let count = print::count(comparisons as u64);
+        print::fact("learned from", &format!(" {count} comparisons"))?;
     }
     let mut chosen: Vec<String> = report
         .settings
@@ -131,7 +153,13 @@ pub(super) fn describe(material: &Material<'_>, items: &Loaded) -> String {
                 print::count(judgements.pairs())
             )
         }
-        Supervision::Comparisons(_) => format!("{shape}, {}", material.supervision.describe()),
+        Supervision::Comparisons(_) => {
+            let judged = material.labels().map_or(String::new(), |labels| {
+                let classes = print::count(labels.classes() as u64);
+                format!("; {classes} classes to judge by")
+            });
+            format!("{shape}, {}{judged}", material.supervision.describe())
+        }
         Supervision::Orderings(orderings) => format!(
             "{} ordered by {} attributes",
             labelled(orderings.labels()),
@@ -181,6 +209,24 @@ fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
         text.push_str("; but NO gain on items that training had not seen");
     }
     text
+}
+
+/// The verdict over all folds' test queries.
+pub(super) fn print_pooled(
+    pooled: &Verdicts,
+    folds: &[SplitReport],
+    criterion: Measure,
+) -> Result<()> {
+    // Each fold chooses its base on its own validation part.
+    let base = match folds {
+        [first, rest @ ..] if rest.iter().all(|fold| fold.base == first.base) => &first.base,
+        _ => "base",
+    };
+    print::line("")?;
+    print::comparison_table("pooled", base, &pooled.rows)?;
+    print::comparison_table("seen items", base, &pooled.seen)?;
+    print::comparison_table("unseen items", base, &pooled.unseen)?;
+    print::fact("verdict", &verdict(pooled, criterion))
 }
 
 pub(super) fn print_summary(summary: &[Summary]) -> Result<()> {
