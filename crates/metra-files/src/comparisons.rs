@@ -113,10 +113,10 @@ pub fn read_pairs(path: &Path, names: &RowNames) -> Result<Pairs> {
         let similar = match last {
             Some("1") => true,
             Some("0") => false,
-            other => {
-                let found = other.unwrap_or("nothing");
-                return Err(format!("expected 1 for similar or 0, but found {found:?}"));
+            Some(other) => {
+                return Err(format!("expected 1 for similar or 0, but found {other:?}"));
             }
+            None => return Err(format!("expected {expected}, but found 2 fields")),
         };
         let [a, b] = rows;
         if a == b {

@@ -211,6 +211,11 @@ impl Train {
         if !common.json {
             print::fact("data", &report.data)?;
         }
+        let name = if self.folds.is_some() {
+            "fold"
+        } else {
+            "split"
+        };
         let mut verdicts = Vec::new();
         let mut last = None;
         for (number, parts) in splits.iter().enumerate() {
@@ -220,15 +225,10 @@ impl Train {
             }
             let mut outcome = self.one_split(&study, parts, kind, common)?;
             if !common.json {
-                let name = if self.folds.is_some() {
-                    "fold"
-                } else {
-                    "split"
-                };
                 if splits.len() > 1 {
                     print::line(&format!("\n{name} {} of {}", number + 1, splits.len()))?;
                 }
-                print_split(&outcome, kind, study.criterion)?;
+                print_split(&outcome, kind, study.criterion, self.folds.is_some())?;
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
@@ -260,7 +260,7 @@ impl Train {
         if common.json {
             return print::json(&report);
         }
-        print_summary(&report.summary)?;
+        print_summary(&report.summary, name)?;
         match pooled {
             Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
             None => Ok(()),

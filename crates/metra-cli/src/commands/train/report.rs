@@ -73,11 +73,24 @@ pub(super) struct SplitReport {
     pub(super) timing: Option<Timing>,
 }
 
-/// One split in words; `criterion` is the measure that settings were chosen by.
-pub(super) fn print_split(outcome: &SplitOutcome, kind: HoldOut, criterion: Measure) -> Result<()> {
+/// One split in words; `criterion` is the measure that settings were chosen by. Of a fold, seen and
+/// unseen items are left to the pooled tables: a handful of queries says nothing.
+pub(super) fn print_split(
+    outcome: &SplitOutcome,
+    kind: HoldOut,
+    criterion: Measure,
+    fold: bool,
+) -> Result<()> {
     let report = &outcome.report;
     if kind == HoldOut::None {
-        print::fact("held out", "nothing: this model is not judged")?;
+        let hint = match report.comparisons {
+            Some(_) => " (judge it on other comparisons with `metra eval`, or give --label)",
+            None => "",
+        };
+        print::fact(
+            "held out",
+            &format!("nothing: this model is not judged{hint}"),
+        )?;
     } else {
         let sizes = [report.train, report.validation, report.test].map(|n| print::count(n as u64));
         let text = format!(
@@ -115,8 +128,10 @@ pub(super) fn print_split(outcome: &SplitOutcome, kind: HoldOut, criterion: Meas
         return Ok(());
     };
     print::comparison_table("test", &report.base, &verdicts.rows)?;
-    print::comparison_table("seen items", &report.base, &verdicts.seen)?;
-    print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
+    if !fold {
+        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
+        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
+    }
     if report.skipped_queries > 0 {
         let skipped = print::count(report.skipped_queries);
         print::fact(
@@ -229,12 +244,12 @@ pub(super) fn print_pooled(
     print::fact("verdict", &verdict(pooled, criterion))
 }
 
-pub(super) fn print_summary(summary: &[Summary]) -> Result<()> {
+pub(super) fn print_summary(summary: &[Summary], name: &str) -> Result<()> {
     let Some(first) = summary.first() else {
         return Ok(());
     };
     print::line(&format!(
-        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} splits",
+        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} {name}s",
         "summary", "base", "learned", first.splits
     ))?;
     for row in summary {
