@@ -548,6 +548,16 @@ fn rows_that_cannot_be_prepared_are_named_as_the_file_counts_them() {
         assert!(message.contains(expected), "{line}: {message}");
     }
     assert!(!folder.path("out.npy").exists());
+    // Inside a study the part that is judged has numbers of its own: at most 48 of them here.
+    let zeros = changed(&good, |row, _, value| if row >= 120 { 0.0 } else { value });
+    folder.write_f64("zeros.npy", &zeros);
+    let message = folder.refused("train zeros.npy --label y.txt --method cosine", &[]);
+    let row = message.split("zeros.npy: row ").nth(1);
+    let row = row.and_then(|rest| rest.split(':').next()?.parse::<u64>().ok());
+    assert!(
+        row.is_some_and(|row| (120..240).contains(&row)),
+        "{message}"
+    );
 }
 
 #[test]

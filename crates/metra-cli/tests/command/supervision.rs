@@ -4,6 +4,7 @@ use crate::folder::{Folder, QUICK, SET, number, rows, texts};
 use metra::data::synthetic::Nuisance;
 use metra_files::Column;
 use std::fmt::Write;
+use std::path::Path;
 
 /// 240 rows of 12 classes with ids, of which `use` keeps three quarters, and comparisons that the
 /// classes make true, by id and by number.
@@ -299,4 +300,29 @@ fn judgements_between_rows_of_one_file() {
         &[],
     );
     assert!(message.contains("give one of them"), "{message}");
+}
+
+/// The commands of the guide, on the files of the repository.
+#[test]
+#[ignore = "slow: trains with the usual number of steps"]
+fn the_guide_runs_as_written() {
+    let folder = Folder::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::create_dir_all(folder.path("examples/data")).unwrap();
+    for entry in std::fs::read_dir(root.join("examples/data")).unwrap() {
+        let from = entry.unwrap().path();
+        let name = from.file_name().unwrap().to_str().unwrap();
+        std::fs::copy(&from, folder.path(&format!("examples/data/{name}"))).unwrap();
+    }
+    let guide = std::fs::read_to_string(root.join("docs/guide/supervision.md")).unwrap();
+    let mut printed = String::new();
+    let commands = guide.lines().filter_map(|line| line.strip_prefix("metra "));
+    let count = commands
+        .map(|line| printed += &folder.good(line, &[]).0)
+        .count();
+    assert!(count >= 7, "{count} commands");
+    // What the guide shows is what was printed.
+    for line in guide.lines().filter(|line| line.contains("ordered right")) {
+        assert!(printed.contains(line), "{line}");
+    }
 }
