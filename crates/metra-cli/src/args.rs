@@ -60,8 +60,8 @@ pub(crate) struct Judged {
     /// File of item vectors
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub(crate) items: Option<PathBuf>,
-    /// TREC judgements: query, 0, item, grade a line
-    #[arg(long, value_name = "FILE")]
+    /// TREC judgements: query, 0, item, grade a line; without --queries between rows of one file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "triplets", "quadruplets"])]
     pub(crate) qrels: Option<PathBuf>,
     /// Keep only queries with this value (column=value or column!=value; repeatable)
     #[arg(long, value_name = "FILTER", requires = "queries")]
@@ -69,6 +69,27 @@ pub(crate) struct Judged {
     /// Keep only items with this value (repeatable)
     #[arg(long, value_name = "FILTER", requires = "items")]
     pub(crate) where_items: Vec<Filter>,
+}
+
+/// Comparisons of rows. The kinds may be combined.
+#[derive(Args, Clone)]
+pub(crate) struct Compared {
+    /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// Triplets of rows, one a line: anchor, near, far
+    #[arg(long, value_name = "FILE")]
+    pub(crate) triplets: Option<PathBuf>,
+    /// Quadruplets of rows, one a line: the near pair, the far pair, and strict or light
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quadruplets: Option<PathBuf>,
+}
+
+impl Compared {
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some()
+    }
 }
 
 /// Read `512M` or `2G` as bytes.

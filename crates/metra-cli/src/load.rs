@@ -135,17 +135,6 @@ pub(crate) fn load_judged(
     }))
 }
 
-/// Labels are needed.
-pub(crate) fn need_labels(loaded: &Loaded) -> Result<Supervision> {
-    match &loaded.labels {
-        Some(labels) => Ok(Supervision::labels(labels.clone())),
-        None => bail!(
-            "what is similar? name the column of class labels with --label, or give --queries, \
-             --items and --qrels"
-        ),
-    }
-}
-
 /// An error about a row of this file, with the file and the place in it: where rows were filtered
 /// away, or counted by lines, the library's number is not the one a user can look up.
 pub(crate) fn in_file(error: metra::Error, loaded: &Loaded) -> anyhow::Error {
@@ -194,7 +183,7 @@ pub(crate) fn split_names(
     table: &Loaded,
     columns: &Columns,
 ) -> Result<Vec<String>> {
-    let labels = material.supervision.as_labels();
+    let labels = material.labels();
     Ok(match (by, &material.supervision, labels) {
         (SplitKind::Label, _, Some(labels)) => labels
             .of()

@@ -1,11 +1,13 @@
 //! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
 
+mod agreement;
 mod args;
 mod commands;
 mod load;
 mod print;
 mod progress;
 mod timing;
+mod told;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -47,11 +47,10 @@ pub(crate) struct Row {
     pub(crate) queries: usize,
 }
 
-/// Comparisons as JSON rows.
-pub(crate) fn rows(comparisons: &[(Measure, Comparison)]) -> Vec<Row> {
-    (comparisons.iter())
-        .map(|(measure, c)| Row {
-            measure: measure.to_string(),
+impl Row {
+    pub(crate) fn new(measure: String, c: &Comparison) -> Self {
+        Row {
+            measure,
             base: c.base,
             learned: c.learned,
             difference: c.difference,
@@ -59,7 +58,27 @@ pub(crate) fn rows(comparisons: &[(Measure, Comparison)]) -> Vec<Row> {
             high: c.high,
             verdict: c.verdict().to_string(),
             queries: c.queries,
-        })
+        }
+    }
+
+    fn print(&self) -> Result<()> {
+        line(&format!(
+            "{:<12}{:>9.4}{:>9.4}{:>+10.4}   [{:+.4}, {:+.4}]  {}",
+            self.measure,
+            self.base,
+            self.learned,
+            self.difference,
+            self.low,
+            self.high,
+            self.verdict
+        ))
+    }
+}
+
+/// Comparisons as JSON rows.
+pub(crate) fn rows(comparisons: &[(Measure, Comparison)]) -> Vec<Row> {
+    (comparisons.iter())
+        .map(|(measure, c)| Row::new(measure.to_string(), c))
         .collect()
 }
 
@@ -78,23 +97,17 @@ pub(crate) fn comparison_table(
     } else {
         format!(" of {} identities", count(first.clusters as u64))
     };
+    let note = format!(" ({queries} queries{clusters})");
+    table(title, base, &note, &rows(comparisons))
+}
+
+/// Rows under a head.
+pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result<()> {
     line(&format!(
-        "{title:<12}{base:>9}{:>9}{:>10}   95 % interval ({queries} queries{clusters})",
+        "{title:<12}{base:>9}{:>9}{:>10}   95 % interval{note}",
         "learned", "gain"
     ))?;
-    for (measure, c) in comparisons {
-        line(&format!(
-            "{:<12}{:>9.4}{:>9.4}{:>+10.4}   [{:+.4}, {:+.4}]  {}",
-            measure.to_string(),
-            c.base,
-            c.learned,
-            c.difference,
-            c.low,
-            c.high,
-            c.verdict()
-        ))?;
-    }
-    Ok(())
+    rows.iter().try_for_each(Row::print)
 }
 
 #[cfg(test)]

@@ -37,6 +37,29 @@ fn the_base_on_scifact() {
     assert!((found - 0.6451).abs() <= 1e-3, "{found}");
 }
 
+/// Every query is tested once, so the pooled base is that of a plain evaluation: .4996 for the cosine
+/// of these vectors.
+#[test]
+#[ignore = "needs the data sets of METRA_DATA"]
+fn folds_on_cranfield() {
+    let Some(folder) = std::env::var_os("METRA_DATA") else {
+        println!("skipped: METRA_DATA is not set");
+        return;
+    };
+    let line = "train --queries cranfield_minilm_queries.parquet \
+                --items cranfield_minilm_docs.parquet --qrels cranfield_qrels.tsv --id label \
+                --method pca --rank 300 --base cosine --folds 5";
+    let report = metra(&folder, line, &[]);
+    let row = &report["pooled"]["measures"][0];
+    assert_eq!(
+        (&row["measure"], &row["queries"]),
+        (&"ndcg@10".into(), &225.into())
+    );
+    println!("Cranfield, five folds: {row}");
+    let base = row["base"].as_f64().unwrap();
+    assert!((base - 0.4996).abs() <= 1e-4, "{base}");
+}
+
 /// The paper has 20.9 % for the linear form on features of this kind, without the square root.
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]

@@ -2,8 +2,9 @@
 //!
 //! [`read_table`] reads vectors with their columns from Parquet, npy and CSV by streaming: a
 //! corpus beyond the memory limit goes to a memory-mapped file. [`read_qrels`], [`read_run`] and
-//! [`read_splits`] read what belongs beside it; [`NpyWriter`], [`ParquetVectorWriter`] and
-//! [`write_run`] write results. Every error names the file, the place in it, what was expected
+//! [`read_splits`] read what belongs beside it, [`read_pairs`], [`read_triplets`],
+//! [`read_quadruplets`], [`read_orderings`] and [`read_taxonomy`] what else can be said of rows and
+//! classes; [`NpyWriter`], [`ParquetVectorWriter`] and [`write_run`] write results. Every error names the file, the place in it, what was expected
 //! and what was found.
 //!
 //! ```
@@ -20,10 +21,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod classes;
 mod column;
+mod comparisons;
 mod csv;
 mod element;
 mod error;
+mod lines;
 mod npy;
 mod parquet;
 mod sink;
@@ -32,7 +36,11 @@ mod table;
 mod trec;
 mod write;
 
+pub use classes::{OrderingsFile, read_orderings, read_taxonomy};
 pub use column::Column;
+pub use comparisons::{
+    Pairs, Quadruplets, RowNames, Triplets, read_pairs, read_quadruplets, read_triplets,
+};
 pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use splits::read_splits;

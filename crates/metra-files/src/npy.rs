@@ -119,6 +119,7 @@ fn mapped(
         },
         element_type: source.element,
         path: source.path.clone(),
+        filtered: false,
         text_file: false,
     }))
 }

@@ -103,6 +103,7 @@ pub(crate) fn collect(
         notes,
         element_type: source.element(),
         path: source.path().to_path_buf(),
+        filtered: !options.filters.is_empty(),
         text_file: source.text_file(),
     })
 }

@@ -126,6 +126,8 @@ pub struct Table {
     pub element_type: ElementType,
     /// The file.
     pub path: PathBuf,
+    /// Whether filters were asked for, so that the file may have rows that were not kept.
+    pub filtered: bool,
     pub(crate) text_file: bool,
 }
 

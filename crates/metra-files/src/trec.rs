@@ -4,12 +4,12 @@
 //! `query document grade`, one form for a whole file, with or without BEIR's header line.
 
 use crate::error::{Error, Place, Result};
+use crate::lines::visit_lines;
 use crate::write::Target;
 use metra::data::RowId;
 use metra::supervision::Judgement;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Judgements whose query and document are in the tables at hand.
@@ -85,7 +85,7 @@ fn visit_qrels(
 ) -> Result<()> {
     let mut form = None;
     let mut judged = false;
-    visit_lines(path, &mut |line, fields| {
+    visit_fields(path, &mut |line, fields| {
         let expected = *form.get_or_insert(fields.len());
         let (query, document, grade) = match fields {
             [query, document, grade] if expected == 3 => (query, document, grade),
@@ -116,26 +116,15 @@ fn visit_qrels(
     Ok(())
 }
 
-/// Visit the fields of every line that is not blank.
-fn visit_lines(path: &Path, visit: &mut dyn FnMut(u64, &[&str]) -> Result<()>) -> Result<()> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    for (index, line) in BufReader::new(file).lines().enumerate() {
-        let number = index as u64 + 1;
-        let line = line.map_err(|e| match e.kind() {
-            std::io::ErrorKind::InvalidData => Error::row(
-                path,
-                Place::Line(number),
-                "expected UTF-8, but found other bytes",
-            ),
-            _ => Error::io(path, e),
-        })?;
-        let text = line.strip_prefix('\u{feff}').unwrap_or(&line);
+/// Visit the fields of every line that is not blank. `#` begins no comment here: ids may.
+fn visit_fields(path: &Path, visit: &mut dyn FnMut(u64, &[&str]) -> Result<()>) -> Result<()> {
+    visit_lines(path, &mut |line, text| {
         let fields: Vec<&str> = text.split_whitespace().collect();
-        if !fields.is_empty() {
-            visit(number, &fields)?;
+        if fields.is_empty() {
+            return Ok(());
         }
-    }
-    Ok(())
+        visit(line, &fields)
+    })
 }
 
 /// A ranked list of documents for every query.
@@ -150,7 +139,7 @@ pub struct Run {
 pub fn read_run(path: &Path) -> Result<Run> {
     let mut run = Run::default();
     let mut seen: HashMap<String, BTreeSet<String>> = HashMap::new();
-    visit_lines(path, &mut |line, fields| {
+    visit_fields(path, &mut |line, fields| {
         let bad = |problem| Error::row(path, Place::Line(line), problem);
         let [query, _, document, _, score, _] = fields else {
             return Err(bad(format!(

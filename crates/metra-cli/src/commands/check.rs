@@ -1,15 +1,17 @@
 //! `metra check`: what a file holds, what might go wrong with it, and how much there is to gain.
 
-use crate::args::{Columns, Common};
+use crate::agreement::{Agreement, Judge};
+use crate::args::{Columns, Common, Compared};
 use crate::load::load;
 use crate::print;
+use crate::told::comparisons;
 use anyhow::Result;
 use clap::Args;
 use metra::data::{Corpus, Subset};
 use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
-use metra::metric::Space;
+use metra::metric::{Chain, Space};
 use metra::study::HoldOut;
-use metra::supervision::{Labels, Supervision};
+use metra::supervision::Labels;
 use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -25,6 +27,8 @@ pub(crate) struct Check {
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,
+    #[command(flatten)]
+    compared: Compared,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -46,6 +50,15 @@ struct Report {
     duplicates_of_another_class: u64,
     classes: Option<Classes>,
     headroom: Vec<Headroom>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agreement: Vec<Agreed>,
+}
+
+#[derive(Serialize)]
+struct Agreed {
+    score: String,
+    #[serde(flatten)]
+    found: Agreement,
 }
 
 #[derive(Serialize)]
@@ -100,10 +113,29 @@ impl Check {
             duplicates_of_another_class: 0,
             classes: loaded.labels.as_ref().map(classes),
             headroom: Vec::new(),
+            agreement: Vec::new(),
         };
         look(corpus, loaded.labels.as_ref(), &mut report)?;
         if let Some(labels) = &loaded.labels {
             report.headroom = headroom(corpus, labels, report.zero_vectors > 0, self.seed)?;
+        }
+        if self.compared.any() {
+            let said = comparisons(&self.compared, &loaded, &self.columns)?;
+            let judge = Judge {
+                corpus,
+                said: &said,
+                seed: self.seed,
+            };
+            for space in spaces(report.zero_vectors > 0) {
+                let found = judge.judge(&Chain::identity(corpus.dim(), *space), None, None)?;
+                let score = space.to_string();
+                report
+                    .agreement
+                    .extend(found.into_iter().map(|found| Agreed {
+                        score: score.clone(),
+                        found,
+                    }));
+            }
         }
         if common.json {
             return print::json(&report);
@@ -167,7 +199,16 @@ fn classes(labels: &Labels) -> Classes {
         median: labels.median_class_size(),
         largest: sizes().max().unwrap_or(0),
         of_one_row: labels.singletons(),
-        holdout: HoldOut::default_for(&Supervision::labels(labels.clone())).to_string(),
+        holdout: HoldOut::for_labels(labels).to_string(),
+    }
+}
+
+/// The scores that vectors as they are can be compared by.
+fn spaces(zero_vectors: bool) -> &'static [Space] {
+    if zero_vectors {
+        &[Space::SquaredL2]
+    } else {
+        &[Space::SquaredL2, Space::Cosine]
     }
 }
 
@@ -196,11 +237,8 @@ fn headroom(
         ..Options::default()
     };
     let mut found = Vec::new();
-    for space in [Space::SquaredL2, Space::Cosine] {
-        if space == Space::Cosine && zero_vectors {
-            continue;
-        }
-        let result = evaluate(space, &sample, &sample, &LeaveOneOut(&part), &options)?;
+    for space in spaces(zero_vectors) {
+        let result = evaluate(*space, &sample, &sample, &LeaveOneOut(&part), &options)?;
         if let (Some(map), Some(p1)) = (
             result.mean(Measure::AveragePrecision),
             result.mean(Measure::PrecisionAt(1)),
@@ -284,6 +322,9 @@ fn show(report: &Report) -> Result<()> {
             1.0 - base.p1
         );
         print::fact(&base.score, &text)?;
+    }
+    for Agreed { score, found } in &report.agreement {
+        print::fact(score, &format!("{}: {}", found.kind, found.words()))?;
     }
     if !report.negative_values {
         print::fact(

@@ -1,4 +1,4 @@
-//! One file a verb.
+//! One file or folder a verb.
 
 pub(crate) mod check;
 pub(crate) mod embed;

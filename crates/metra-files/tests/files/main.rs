@@ -4,6 +4,7 @@ mod csv;
 mod npy;
 mod parquet;
 mod real;
+mod supervision;
 mod write;
 
 use metra::data::Corpus;

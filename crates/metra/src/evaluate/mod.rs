@@ -3,8 +3,10 @@
 //! The way of a number: a [`Truth`] says which items are relevant to a query and which do not
 //! count; `counts` counts in one pass of matrix products how many other items lie nearer than
 //! each relevant one; `measures` turns counts into average precision, CMC and the rest;
-//! `significance` says whether a difference is more than chance.
+//! `significance` says whether a difference is more than chance. Where there are no right answers
+//! but comparisons, `agreement` says how many of them a metric orders right.
 
+mod agreement;
 mod counts;
 mod evaluation;
 mod knn;
@@ -16,6 +18,7 @@ mod single_shot;
 mod thresholds;
 mod truth;
 
+pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
 pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
@@ -23,4 +26,4 @@ pub use measures::{PlaceCounts, TieGroup};
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use significance::{Bootstrap, Comparison, Verdict, paired_bootstrap};
 pub use single_shot::{Direction, Trial, single_shot};
-pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, ReIdentification, Truth};
+pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth};

@@ -215,6 +215,50 @@ impl Truth for Qrels<'_> {
     }
 }
 
+/// Some queries of judgements. Within one corpus the query itself, which is a row of the items, is
+/// left out.
+#[derive(Debug, Clone, Copy)]
+pub struct QrelsOf<'a> {
+    judgements: &'a Judgements,
+    queries: &'a [RowId],
+}
+
+impl<'a> QrelsOf<'a> {
+    /// These queries, by their numbers in the judgements.
+    pub fn new(judgements: &'a Judgements, queries: &'a [RowId]) -> Result<Self> {
+        let known = Relevance::queries(judgements);
+        if let Some(query) = queries.iter().find(|query| **query >= known) {
+            return Err(Error::shape(
+                "number of a query",
+                format!("below {known}"),
+                query,
+            ));
+        }
+        Ok(QrelsOf {
+            judgements,
+            queries,
+        })
+    }
+}
+
+impl Truth for QrelsOf<'_> {
+    fn queries(&self) -> usize {
+        self.queries.len()
+    }
+
+    fn items(&self) -> u64 {
+        Relevance::items(self.judgements)
+    }
+
+    fn cluster(&self, query: usize) -> u64 {
+        self.queries[query]
+    }
+
+    fn judge(&self, query: usize, out: &mut Judged) {
+        Qrels(self.judgements).judge(self.queries[query] as usize, out);
+    }
+}
+
 /// For each class of `from` the class of the same name in `to`.
 fn matching_classes(from: &Labels, to: &Labels) -> Vec<Option<u32>> {
     let known: HashMap<&str, u32> = (0..to.classes() as u32).map(|c| (to.name(c), c)).collect();
@@ -226,6 +270,7 @@ fn matching_classes(from: &Labels, to: &Labels) -> Vec<Option<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervision::Judgement;
 
     fn judged(truth: &dyn Truth, query: usize) -> Judged {
         let mut out = Judged::default();
@@ -278,6 +323,23 @@ mod tests {
         let labels = Labels::from_numbers(&[4, 5, 4]).unwrap();
         let found = judged(&LeaveOneOut(&labels), 2);
         assert_eq!((found.relevant, found.excluded), (vec![(0, 1.0)], vec![2]));
+    }
+
+    #[test]
+    fn some_queries_within_a_corpus_leave_themselves_out() {
+        let line = |query, item| Judgement {
+            query,
+            item,
+            grade: 1.0,
+        };
+        let lines = [line(0, 1), line(2, 1), line(2, 3)];
+        let judgements = Judgements::within_one(4, &lines).unwrap();
+        let truth = QrelsOf::new(&judgements, &[2, 0]).unwrap();
+        assert_eq!((truth.queries(), truth.items()), (2, 4));
+        let found = judged(&truth, 0);
+        assert_eq!(found.relevant, vec![(1, 1.0), (3, 1.0)]);
+        assert_eq!(found.excluded, vec![2]);
+        assert!(QrelsOf::new(&judgements, &[4]).is_err());
     }
 
     #[test]

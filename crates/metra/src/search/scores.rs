@@ -163,7 +163,7 @@ impl<'a> Items<'a> {
         }
         self.corpus.gather(items, out)?;
         for (target, item) in items.iter().enumerate() {
-            self.convert(out.row_mut(target), *item, "item")?;
+            self.convert(out.row_mut(target), self.corpus.origin(*item), "item")?;
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl<'a> Items<'a> {
         corpus.gather(&ids, &mut rows)?;
         let mut squared = Vec::with_capacity(ids.len());
         for (place, id) in ids.iter().enumerate() {
-            self.convert(rows.row_mut(place), *id, "query")?;
+            self.convert(rows.row_mut(place), corpus.origin(*id), "query")?;
             squared.push(squared_length(rows.row(place)));
         }
         let mut values = rows.into_values();
@@ -281,7 +281,8 @@ impl<'a> Items<'a> {
         self.corpus.scan(start..end, &mut |first, rows| {
             buffer.extend(rows);
             for (place, id) in (first..first + rows.len() as RowId).enumerate() {
-                self.convert(buffer.row_mut((first - start) as usize + place), id, "item")?;
+                let row = buffer.row_mut((first - start) as usize + place);
+                self.convert(row, self.corpus.origin(id), "item")?;
             }
             Ok(())
         })?;
@@ -289,7 +290,8 @@ impl<'a> Items<'a> {
         Ok(())
     }
 
-    fn convert(&self, row: &mut [f32], id: RowId, what: &str) -> Result<()> {
+    /// `origin` is the number of the row that a message names.
+    fn convert(&self, row: &mut [f32], origin: RowId, what: &str) -> Result<()> {
         match self.space {
             Space::InnerProduct => {}
             Space::SquaredL2 => vectorized(
@@ -304,7 +306,7 @@ impl<'a> Items<'a> {
                 let length = squared_length(row).sqrt();
                 if length == 0.0 {
                     return Err(Error::Row {
-                        row: id,
+                        row: origin,
                         problem: format!(
                             "expected a vector of non-zero length to compare by cosine, but all \
                              values of the {what} are 0"

@@ -3,7 +3,7 @@
 use super::material::Material;
 use crate::data::{positions, stratified_rows, whole_classes};
 use crate::random::Stream;
-use crate::supervision::{Judgements, Relevance, Supervision};
+use crate::supervision::{Judgements, Labels, Relevance, Supervision};
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -54,17 +54,24 @@ impl FromStr for HoldOut {
 }
 
 impl HoldOut {
-    /// What fits the supervision: with labels, identities where the median class has fewer than
-    /// five rows (as in re-identification) and rows otherwise; with judgements, queries.
-    pub fn default_for(supervision: &Supervision) -> Self {
-        match supervision {
-            Supervision::Judgements(_) => HoldOut::Queries,
-            // Rows are drawn into both parts by any split of comparisons, so none is offered.
-            Supervision::Comparisons(_) => HoldOut::None,
-            labelled => match labelled.as_labels() {
-                Some(labels) if labels.median_class_size() < 5 => HoldOut::Identities,
-                _ => HoldOut::Rows,
-            },
+    /// What fits the material: queries with judgements, as [`HoldOut::for_labels`] says where rows
+    /// have labels, and none with comparisons alone: most of them would cross any split of rows,
+    /// and nothing would say what is right for a held-out row.
+    pub fn default_for(material: &Material<'_>) -> Self {
+        match (&material.supervision, material.labels()) {
+            (Supervision::Judgements(_), _) => HoldOut::Queries,
+            (_, Some(labels)) => HoldOut::for_labels(labels),
+            (_, None) => HoldOut::None,
+        }
+    }
+
+    /// Identities where the median class has fewer than five rows, as in re-identification; rows
+    /// otherwise.
+    pub fn for_labels(labels: &Labels) -> Self {
+        if labels.median_class_size() < 5 {
+            HoldOut::Identities
+        } else {
+            HoldOut::Rows
         }
     }
 }
@@ -111,7 +118,7 @@ pub fn hold_out(
         .share
         .min(portion.most as f64 / units.len().max(1) as f64);
     let pick = |places: Vec<u64>| places.into_iter().map(|p| units[p as usize]).collect();
-    let labels = material.supervision.as_labels();
+    let labels = material.labels();
     let (kept, held): (Vec<u64>, Vec<u64>) = match (kind, &material.supervision, labels) {
         (HoldOut::None, _, _) => return Ok((units.to_vec(), Vec::new())),
         (HoldOut::Identities | HoldOut::Rows, _, Some(labels)) => {
@@ -147,12 +154,7 @@ pub fn hold_out(
             (without_shared_items(judgements, kept, &held), held)
         }
         (kind, supervision, _) => {
-            let expected = match supervision {
-                Supervision::Judgements(_) => "queries, items or none with judgements",
-                Supervision::Comparisons(_) => "none with pairs, triplets or quadruplets",
-                _ => "identities, rows or none with labels",
-            };
-            return Err(Error::parameter("holdout", expected, kind));
+            return Err(unfit(supervision, labels, kind));
         }
     };
     if held.is_empty() || kept.is_empty() {
@@ -167,8 +169,22 @@ pub fn hold_out(
     Ok((kept, held))
 }
 
+/// The error of a kind that the supervision does not allow.
+pub(super) fn unfit(supervision: &Supervision, labels: Option<&Labels>, kind: HoldOut) -> Error {
+    let expected = match (supervision, labels) {
+        (Supervision::Judgements(_), _) => "queries, items or none with judgements",
+        (_, Some(_)) => "identities, rows or none with labels",
+        (_, None) => "none with pairs, triplets or quadruplets alone",
+    };
+    Error::parameter("holdout", expected, kind)
+}
+
 /// Drop the queries that share a relevant item with one held out.
-fn without_shared_items(judgements: &Judgements, kept: Vec<u64>, held: &[u64]) -> Vec<u64> {
+pub(super) fn without_shared_items(
+    judgements: &Judgements,
+    kept: Vec<u64>,
+    held: &[u64],
+) -> Vec<u64> {
     let mut taken = vec![false; judgements.items() as usize];
     for query in held {
         for (item, _) in judgements.of(*query) {
@@ -191,7 +207,7 @@ mod tests {
     use crate::data::synthetic::Nuisance;
     use crate::metric::Storage;
     use crate::study::Collection;
-    use crate::supervision::{Judgement, Labels};
+    use crate::supervision::Judgement;
     use std::collections::BTreeMap;
 
     fn split(
@@ -215,6 +231,7 @@ mod tests {
             },
             queries: None,
             supervision: Supervision::labels(labels.clone()),
+            judged_by: None,
             storage: Storage::default(),
         };
         let units: Vec<u64> = (0..rows as u64).collect();
@@ -284,6 +301,7 @@ mod tests {
             items: collection,
             queries: Some(collection),
             supervision: Supervision::judgements(judgements),
+            judged_by: None,
             storage: Storage::default(),
         };
         let units: Vec<u64> = (0..40).collect();

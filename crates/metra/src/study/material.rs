@@ -1,16 +1,18 @@
 //! What a study works on, and how a part of it is judged.
 
 use super::scores::Scores;
-use crate::data::{Corpus, Groups, Subset};
+use crate::data::{Corpus, Groups, RowId, Subset};
 use crate::evaluate::{
-    AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, Qrels, ReIdentification, Ties,
+    AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, QrelsOf, ReIdentification, Ties,
     Truth, evaluate, single_shot,
 };
 use crate::learn::{Learner, Observer, Prepared, PreparedCorpus, Problem, Recipe, Run};
+use crate::linalg::{RowBuf, Rows};
 use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corpus};
-use crate::supervision::Supervision;
+use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Vectors with the group (camera, session) of each, where known.
@@ -29,8 +31,10 @@ pub struct Material<'a> {
     pub items: Collection<'a>,
     /// The queries, where they are not the items.
     pub queries: Option<Collection<'a>>,
-    /// What is relevant to what.
+    /// What is learned from: of a part, what it says of the part's units alone.
     pub supervision: Supervision,
+    /// Labels to split and to judge by where the supervision has none of its own (comparisons).
+    pub judged_by: Option<Labels>,
     /// How much memory to take.
     pub storage: Storage,
 }
@@ -154,6 +158,15 @@ impl<'a> Material<'a> {
         self.supervision.queries()
     }
 
+    /// The labels that rows are split and judged by.
+    pub fn labels(&self) -> Option<&Labels> {
+        match &self.supervision {
+            // The units are queries then, and labels would be those of rows.
+            Supervision::Judgements(_) => None,
+            supervision => supervision.as_labels().or(self.judged_by.as_ref()),
+        }
+    }
+
     /// Fit preprocessing and learner on some units. `validate` judges the map on its way.
     pub fn fit(
         &self,
@@ -178,11 +191,16 @@ impl<'a> Material<'a> {
                 let map = fit_validated(learner, &problem, run, &steps, validate)?;
                 Ok((steps, map))
             }
-            (Supervision::Judgements(_), None) => Err(Error::Data(
-                "judgements within one corpus cannot be split into parts: give the queries as a \
-                 collection of their own"
-                    .into(),
-            )),
+            (Supervision::Judgements(judgements), None) => {
+                // The queries are items too: all rows stay, and other queries ask for nothing.
+                let supervision = Supervision::judgements(judgements.restricted_to(units));
+                let steps = recipe.fit(self.items.corpus, self.items.groups)?;
+                let items = PreparedCorpus::new(self.items.corpus, self.items.groups, &steps);
+                let items = Prepared::new(items, self.storage.memory)?;
+                let problem = Problem::new(items.corpus(), &supervision)?;
+                let map = fit_validated(learner, &problem, run, &steps, validate)?;
+                Ok((steps, map))
+            }
             (supervision, _) => {
                 let part = Subset::new(self.items.corpus, units.to_vec())?;
                 let groups = self.items.groups.map(|g| g.select(units));
@@ -235,11 +253,11 @@ impl<'a> Material<'a> {
                 let queries = self.queries.unwrap_or(self.items);
                 let asking = self.embed(chain, Side::Query, queries, Some(units))?;
                 let items = self.embed(chain, Side::Item, self.items, None)?;
-                let selected = judgements.select_queries(units)?;
-                pass(asking.corpus(), units, items.corpus(), &Qrels(&selected));
+                let truth = QrelsOf::new(judgements, units)?;
+                pass(&asking, units, &items, &truth);
             }
             supervision => {
-                let labels = supervision.as_labels().ok_or_else(|| {
+                let labels = self.labels().ok_or_else(|| {
                     Error::Data(format!(
                         "judging a ranking needs labels or judgements, but there are only {}",
                         supervision.describe()
@@ -252,7 +270,7 @@ impl<'a> Material<'a> {
                     let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let gallery = labels.select(trained)?;
                     let truth = AgainstGallery::new(&part_labels, &gallery);
-                    pass(asking.corpus(), units, items.corpus(), &truth);
+                    pass(&asking, units, &items, &truth);
                     return Ok(scores);
                 }
                 // One map or two: the gallery goes through the map of items.
@@ -262,8 +280,8 @@ impl<'a> Material<'a> {
                         let trials =
                             single_shot(&part_labels, cameras.as_ref(), repeats, judging.seed)?;
                         for trial in trials {
-                            let queries = Subset::new(asking.corpus(), trial.queries.clone())?;
-                            let gallery = Subset::new(items.corpus(), trial.gallery.clone())?;
+                            let queries = Subset::new(&asking, trial.queries.clone())?;
+                            let gallery = Subset::new(&items, trial.gallery.clone())?;
                             let asked = part_labels.select(&trial.queries)?;
                             let searched = part_labels.select(&trial.gallery)?;
                             let ids: Vec<u64> =
@@ -276,14 +294,9 @@ impl<'a> Material<'a> {
                         let cameras = cameras.as_ref().ok_or_else(no_camera)?;
                         let truth =
                             ReIdentification::new(&part_labels, cameras, &part_labels, cameras)?;
-                        pass(asking.corpus(), units, items.corpus(), &truth);
+                        pass(&asking, units, &items, &truth);
                     }
-                    _ => pass(
-                        asking.corpus(),
-                        units,
-                        items.corpus(),
-                        &LeaveOneOut(&part_labels),
-                    ),
+                    _ => pass(&asking, units, &items, &LeaveOneOut(&part_labels)),
                 }
             }
         }
@@ -292,26 +305,73 @@ impl<'a> Material<'a> {
 
     /// What the bootstrap resamples: the identity of a row, or the query itself.
     fn cluster(&self, unit: u64) -> u64 {
-        match self.supervision.as_labels() {
+        match self.labels() {
             Some(labels) => u64::from(labels.of()[unit as usize]),
             None => unit,
         }
     }
 
-    fn embed(
+    fn embed<'b>(
         &self,
         chain: &Chain,
         side: Side,
-        collection: Collection<'_>,
-        units: Option<&[u64]>,
-    ) -> Result<Embedded> {
-        let Some(units) = units else {
-            let groups = collection.groups;
-            return embed_corpus(chain, side, collection.corpus, groups, &self.storage);
+        collection: Collection<'b>,
+        units: Option<&'b [u64]>,
+    ) -> Result<EmbeddedPart<'b>> {
+        let Collection { corpus, groups } = collection;
+        let embedded = match units {
+            None => embed_corpus(chain, side, corpus, groups, &self.storage)?,
+            Some(units) => {
+                let part = Subset::new(corpus, units.to_vec())?;
+                let groups = groups.map(|g| g.select(units));
+                embed_corpus(chain, side, &part, groups.as_ref(), &self.storage)?
+            }
         };
-        let part = Subset::new(collection.corpus, units.to_vec())?;
-        let groups = collection.groups.map(|g| g.select(units));
-        embed_corpus(chain, side, &part, groups.as_ref(), &self.storage)
+        Ok(EmbeddedPart {
+            embedded,
+            corpus,
+            units,
+        })
+    }
+}
+
+/// An embedded part that knows which rows it was made from, for messages.
+struct EmbeddedPart<'a> {
+    embedded: Embedded,
+    corpus: &'a dyn Corpus,
+    units: Option<&'a [u64]>,
+}
+
+impl Corpus for EmbeddedPart<'_> {
+    fn len(&self) -> u64 {
+        self.embedded.corpus().len()
+    }
+
+    fn dim(&self) -> usize {
+        self.embedded.corpus().dim()
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        self.embedded.corpus().gather(rows, out)
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.embedded.corpus().scan(range, visit)
+    }
+
+    fn origin(&self, row: RowId) -> RowId {
+        let unit = self
+            .units
+            .map_or(Some(row), |u| u.get(row as usize).copied());
+        unit.map_or(row, |unit| self.corpus.origin(unit))
+    }
+
+    fn view(&self) -> Option<Rows<'_>> {
+        self.embedded.corpus().view()
     }
 }
 

@@ -1,11 +1,13 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod folds;
 mod holdout;
 mod material;
 mod repeat;
 mod scores;
 
+pub use folds::{folds, pool};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
@@ -17,7 +19,7 @@ use crate::metric::{Chain, Map, Space, Step};
 use crate::supervision::Supervision;
 use crate::{Error, Result};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 /// What is to be learned, and how it is to be chosen.
@@ -106,6 +108,8 @@ pub struct Verdicts {
     pub seen: Vec<(Measure, Comparison)>,
     /// See `seen`.
     pub unseen: Vec<(Measure, Comparison)>,
+    /// The queries of `seen`; `None` without judgements.
+    seen_queries: Option<BTreeSet<u64>>,
 }
 
 impl<'a> Study<'a> {
@@ -359,37 +363,49 @@ impl<'a> Study<'a> {
                 base.skipped()
             )));
         }
-        let rows = self.compare(&base, &learned)?;
+        let seen_queries = match &self.material.supervision {
+            Supervision::Judgements(judgements) => {
+                let known = judgements.restricted_to(trained).judged_items();
+                let items = |query: &u64| judgements.of(*query).iter();
+                let seen = |query: &u64| items(query).any(|(item, _)| known[*item as usize]);
+                Some(test.iter().copied().filter(seen).collect())
+            }
+            _ => None,
+        };
+        Verdicts::new(base, learned, seen_queries, self.seed)
+    }
+}
+
+impl Verdicts {
+    fn new(
+        base: Scores,
+        learned: Scores,
+        seen_queries: Option<BTreeSet<u64>>,
+        seed: u64,
+    ) -> Result<Self> {
+        let compare = |base: &Scores, learned: &Scores| -> Result<Vec<(Measure, Comparison)>> {
+            (base.measures().iter())
+                .map(|measure| Ok((*measure, learned.against(base, *measure, seed)?)))
+                .collect()
+        };
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
-        if let Supervision::Judgements(judgements) = &self.material.supervision {
-            let known = judgements.select_queries(trained)?.judged_items();
-            let has_seen = |query: u64| {
-                judgements
-                    .of(query)
-                    .iter()
-                    .any(|(item, _)| known[*item as usize])
-            };
-            let parts = [(true, &mut seen), (false, &mut unseen)];
-            for (which, target) in parts {
-                let base = base.filter(|q| has_seen(q) == which);
+        if let Some(known) = &seen_queries {
+            for (which, target) in [(true, &mut seen), (false, &mut unseen)] {
+                let base = base.filter(|q| known.contains(&q) == which);
                 if !base.queries().is_empty() {
-                    *target = self.compare(&base, &learned.filter(|q| has_seen(q) == which))?;
+                    let learned = learned.filter(|q| known.contains(&q) == which);
+                    *target = compare(&base, &learned)?;
                 }
             }
         }
         Ok(Verdicts {
+            rows: compare(&base, &learned)?,
             base,
             learned,
-            rows,
             seen,
             unseen,
+            seen_queries,
         })
-    }
-
-    fn compare(&self, base: &Scores, learned: &Scores) -> Result<Vec<(Measure, Comparison)>> {
-        (self.judging.measures.iter())
-            .map(|measure| Ok((*measure, learned.against(base, *measure, self.seed)?)))
-            .collect()
     }
 }
 

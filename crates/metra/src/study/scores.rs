@@ -63,6 +63,16 @@ impl Scores {
         values.iter().sum::<f64>() / values.len().max(1) as f64
     }
 
+    /// Take in the scores of other queries for the same measures.
+    pub(super) fn append(&mut self, other: &Scores) {
+        for (values, measure) in self.values.iter_mut().zip(&self.measures) {
+            values.extend_from_slice(other.values(*measure));
+        }
+        self.queries.extend_from_slice(&other.queries);
+        self.clusters.extend_from_slice(&other.clusters);
+        self.skipped += other.skipped;
+    }
+
     /// Only the queries for which `keep` holds.
     pub fn filter(&self, keep: impl Fn(u64) -> bool) -> Scores {
         let kept: Vec<usize> = (0..self.queries.len())

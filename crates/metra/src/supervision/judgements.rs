@@ -100,7 +100,7 @@ impl Judgements {
     pub fn select_queries(&self, queries: &[RowId]) -> Result<Self> {
         if self.within {
             return Err(Error::Data(
-                "queries cannot be selected from judgements within one corpus: they are its items"
+                "queries cannot be renumbered where they are items too: restrict the judgements"
                     .into(),
             ));
         }
@@ -116,6 +116,30 @@ impl Judgements {
             starts,
             relevant,
         })
+    }
+
+    /// The same queries and items, with nothing relevant to queries other than these.
+    pub fn restricted_to(&self, queries: &[RowId]) -> Self {
+        let mut kept = vec![false; self.starts.len() - 1];
+        for query in queries {
+            if let Some(kept) = kept.get_mut(*query as usize) {
+                *kept = true;
+            }
+        }
+        let mut starts = vec![0];
+        let mut relevant = Vec::new();
+        for (query, kept) in kept.into_iter().enumerate() {
+            if kept {
+                relevant.extend_from_slice(self.of(query as RowId));
+            }
+            starts.push(relevant.len() as u64);
+        }
+        Judgements {
+            items: self.items,
+            within: self.within,
+            starts,
+            relevant,
+        }
     }
 
     /// Which items are relevant to some query.
@@ -221,6 +245,9 @@ mod tests {
         assert!(judged.is_relevant(0, 1) && !judged.is_relevant(1, 0));
         assert!(!judged.is_relevant(0, 0) && !judged.is_relevant(0, 2));
         assert_eq!(judged.irrelevant_count(0), 1);
+        let part = judged.restricted_to(&[1]);
+        assert_eq!((part.queries(), part.pairs(), part.pair(0)), (3, 1, (1, 2)));
+        assert!(part.within() && part.of(0).is_empty());
         let mut pool = Pool::default();
         pool.fill(&judged, [0, 1, 2, 1].into_iter());
         let mut found = Vec::new();

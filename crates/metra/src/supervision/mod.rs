@@ -3,7 +3,7 @@
 //!
 //! Learners of ranking see [`Relevance`] only: uniform pairs without a list of pairs, and a test
 //! whether an item is relevant to a query. It need be neither symmetric nor transitive, and queries
-//! and items may be different corpora. [`derive`] says what can be made from what.
+//! and items may be different corpora. [`mod@derive`] says what can be made from what.
 
 mod comparisons;
 pub mod derive;

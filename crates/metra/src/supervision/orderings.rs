@@ -53,6 +53,16 @@ impl ClassOrdering {
         })
     }
 
+    /// The same without the classes for which `keep` does not hold; `None` where fewer than two
+    /// levels are left, which order nothing.
+    pub fn retain(mut self, keep: impl Fn(&str) -> bool) -> Option<Self> {
+        for level in &mut self.levels {
+            level.retain(|name| keep(name));
+        }
+        self.levels.retain(|level| !level.is_empty());
+        (self.levels.len() > 1).then_some(self)
+    }
+
     /// Name of the attribute.
     pub fn attribute(&self) -> &str {
         &self.attribute
@@ -187,6 +197,11 @@ mod tests {
             (Some(0), Some(1), Some(1))
         );
         assert_eq!((level("H"), level("X")), (Some(2), None));
+        let some = orderings.orderings()[0].clone().retain(|name| name != "T");
+        let levels = some.unwrap().levels().to_vec();
+        assert_eq!(levels, [vec!["I".to_owned(), "S".into()], vec!["H".into()]]);
+        let one = orderings.orderings()[0].clone().retain(|name| name == "T");
+        assert!(one.is_none());
         let part = orderings.select(&[0, 4]).unwrap();
         assert_eq!(part.labels().classes(), 2);
         assert_eq!((part.level(0, 0), part.level(0, 1)), (Some(2), None));

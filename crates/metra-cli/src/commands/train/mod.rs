@@ -1,23 +1,29 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
-use crate::args::{Columns, Common, Judged, assignment};
-use crate::load::{Loaded, in_file, load, load_judged, need_labels, protocol_for, split_names};
+mod parts;
+mod report;
+
+use self::report::{
+    PooledReport, Report, SplitReport, describe, print_pooled, print_split, print_summary,
+};
+use crate::args::{Columns, Common, Compared, Judged, assignment};
+use crate::load::{Loaded, in_file, load, load_judged, protocol_for};
 use crate::progress::Reporter;
 use crate::timing::{Timing, product_seconds, timed};
+use crate::told::{Sources, told};
 use crate::{STOP, print};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::data::{SplitSet, fingerprint};
+use metra::data::fingerprint;
 use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
 use metra::study::{
-    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Portion, Protocol, Study,
-    Summary, Trial, Verdicts, check_protocol, hold_out, summarise,
+    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts,
+    check_protocol, pool, summarise,
 };
-use metra::supervision::{Labels, Supervision};
-use metra_files::{Filter, NarrowingRule, read_splits};
-use serde::Serialize;
+use metra::supervision::Supervision;
+use metra_files::{Filter, NarrowingRule};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -31,6 +37,16 @@ pub(crate) struct Train {
     columns: Columns,
     #[command(flatten)]
     judged: Judged,
+    #[command(flatten)]
+    compared: Compared,
+    /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
+    orderings: Option<PathBuf>,
+    /// A tree of classes, one edge a line: child, parent
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
+    taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -79,6 +95,9 @@ pub(crate) struct Train {
     /// Repeat with this many random test parts, seeds counted up from --seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     draws: u64,
+    /// Cross-test: this many folds, every row, class or query in the test part of one
+    #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
+    folds: Option<usize>,
     /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
     #[arg(long, value_delimiter = ',')]
     measures: Vec<Measure>,
@@ -99,40 +118,6 @@ pub(crate) struct Train {
     output: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct Report {
-    data: String,
-    method: String,
-    holdout: String,
-    protocol: String,
-    splits: Vec<SplitReport>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    summary: Vec<Summary>,
-    model: Option<PathBuf>,
-}
-
-#[derive(Serialize)]
-struct SplitReport {
-    train: usize,
-    validation: usize,
-    test: usize,
-    settings: BTreeMap<String, String>,
-    prepare: String,
-    score: String,
-    steps: Option<u64>,
-    validation_value: Option<f64>,
-    trials: Vec<Trial>,
-    base: String,
-    measures: Vec<print::Row>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    seen_items: Vec<print::Row>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unseen_items: Vec<print::Row>,
-    skipped_queries: u64,
-    steps_per_second: Option<f64>,
-    timing: Option<Timing>,
-}
-
 /// What one split gave.
 struct SplitOutcome {
     report: SplitReport,
@@ -145,7 +130,9 @@ impl Train {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         ensure!(
             self.output.is_none()
-                || (self.draws == 1 && (self.splits.is_none() || self.split.is_some())),
+                || (self.draws == 1
+                    && self.folds.is_none()
+                    && (self.splits.is_none() || self.split.is_some())),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
         registry::find(&self.method)?;
@@ -155,6 +142,7 @@ impl Train {
                 items: collection(&judged.items),
                 queries: Some(collection(&judged.queries)),
                 supervision: Supervision::judgements(judged.judgements.clone()),
+                judged_by: None,
                 storage: common.storage(),
             };
             return self.study(
@@ -176,19 +164,23 @@ impl Train {
             NarrowingRule::Judge,
             common,
         )?;
+        let sources = Sources {
+            qrels: self.judged.qrels.as_deref(),
+            compared: &self.compared,
+            orderings: self.orderings.as_ref(),
+            taxonomy: self.taxonomy.as_ref(),
+        };
+        let told = told(&loaded, &self.columns, &sources)?;
         let material = Material {
             items: collection(&loaded),
             queries: None,
-            supervision: need_labels(&loaded)?,
+            supervision: told.supervision,
+            judged_by: told.judged_by,
             storage: common.storage(),
         };
-        let units: Vec<u64> = (0..material.units()).collect();
-        let outcome = self.study(&material, &loaded, &loaded, &units, common);
+        let outcome = self.study(&material, &loaded, &loaded, &told.units, common);
         outcome.map_err(|error| match error.downcast::<metra::Error>() {
-            // Only the preparation names cells, and it knows their rows by the number in the
-            // table; a row may also be one of an embedded part.
-            Ok(error @ metra::Error::Cell { .. }) => in_file(error, &loaded),
-            Ok(error) => error.into(),
+            Ok(error) => in_file(error, &loaded),
             Err(error) => error,
         })
     }
@@ -204,7 +196,7 @@ impl Train {
         let mut study = self.plan(material)?;
         let kind = self
             .holdout
-            .unwrap_or_else(|| HoldOut::default_for(&material.supervision));
+            .unwrap_or_else(|| HoldOut::default_for(material));
         let splits = self.parts(material, unit_table, units, kind)?;
         let mut report = Report {
             data: describe(material, items),
@@ -213,11 +205,17 @@ impl Train {
             protocol: study.judging.protocol.to_string(),
             splits: Vec::new(),
             summary: Vec::new(),
+            pooled: None,
             model: self.output.clone(),
         };
         if !common.json {
             print::fact("data", &report.data)?;
         }
+        let name = if self.folds.is_some() {
+            "fold"
+        } else {
+            "split"
+        };
         let mut verdicts = Vec::new();
         let mut last = None;
         for (number, parts) in splits.iter().enumerate() {
@@ -227,7 +225,10 @@ impl Train {
             }
             let mut outcome = self.one_split(&study, parts, kind, common)?;
             if !common.json {
-                self.print_split(&outcome, kind, number, splits.len())?;
+                if splits.len() > 1 {
+                    print::line(&format!("\n{name} {} of {}", number + 1, splits.len()))?;
+                }
+                print_split(&outcome, kind, study.criterion, self.folds.is_some())?;
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
@@ -236,6 +237,11 @@ impl Train {
         if verdicts.len() > 1 {
             report.summary = summarise(&verdicts);
         }
+        let pooled = match self.folds {
+            Some(_) => Some(pool(&verdicts, self.seed)?),
+            None => None,
+        };
+        report.pooled = pooled.as_ref().map(PooledReport::new);
         if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
             let kept = verdicts.first().map(|v| (v, kind));
             let model = self.model(&study, &chosen, fitted, parts, kept, items, common)?;
@@ -254,7 +260,11 @@ impl Train {
         if common.json {
             return print::json(&report);
         }
-        print_summary(&report.summary)
+        print_summary(&report.summary, name)?;
+        match pooled {
+            Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
+            None => Ok(()),
+        }
     }
 
     fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
@@ -307,85 +317,6 @@ impl Train {
         })
     }
 
-    /// The parts of every split.
-    fn parts(
-        &self,
-        material: &Material<'_>,
-        table: &Loaded,
-        units: &[u64],
-        kind: HoldOut,
-    ) -> Result<Vec<Parts>> {
-        // Beyond some thousand rows a held-out part gains no precision that matters.
-        let validation = Portion {
-            share: self.validation,
-            most: 4_000,
-        };
-        let test = Portion {
-            share: self.test,
-            most: 20_000,
-        };
-        let inner = |train: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<Parts> {
-            let (train, validation) =
-                hold_out(material, &train, kind, validation, seed, "validation")?;
-            Ok(Parts {
-                train,
-                validation,
-                test,
-            })
-        };
-        if let Some(path) = &self.splits {
-            let set = read_splits(path)?;
-            let mut all = self.file_splits(&set, material, table, units)?;
-            if let Some(number) = self.split {
-                ensure!(
-                    number < all.len(),
-                    "--split must be below {}, but is {number}",
-                    all.len()
-                );
-                all = vec![all.swap_remove(number)];
-            }
-            return all
-                .into_iter()
-                .map(|(train, test)| inner(train, test, self.seed))
-                .collect();
-        }
-        if kind == HoldOut::None {
-            ensure!(self.draws == 1, "--draws needs something to hold out");
-            return Ok(vec![Parts {
-                train: units.to_vec(),
-                ..Parts::default()
-            }]);
-        }
-        (0..self.draws)
-            .map(|draw| {
-                let seed = self.seed + draw;
-                let (train, test) = hold_out(material, units, kind, test, seed, "test")?;
-                inner(train, test, seed)
-            })
-            .collect()
-    }
-
-    fn file_splits(
-        &self,
-        set: &SplitSet,
-        material: &Material<'_>,
-        table: &Loaded,
-        units: &[u64],
-    ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
-        let names = split_names(set.by, material, table, &self.columns)?;
-        let usable = |part: Vec<u64>| -> Vec<u64> {
-            part.into_iter()
-                .filter(|unit| units.binary_search(unit).is_ok())
-                .collect()
-        };
-        (set.splits.iter())
-            .map(|split| {
-                let (train, test) = split.positions(&names)?;
-                Ok((usable(train), usable(test)))
-            })
-            .collect()
-    }
-
     fn one_split(
         &self,
         study: &Study<'_>,
@@ -426,7 +357,12 @@ impl Train {
                 .as_ref()
                 .map_or_else(Vec::new, |v| print::rows(pick(v)))
         };
+        let comparisons = match &study.material.supervision {
+            Supervision::Comparisons(said) => Some(said.select(&learned_from)?.len()),
+            _ => None,
+        };
         let report = SplitReport {
+            comparisons,
             train: parts.train.len(),
             validation: parts.validation.len(),
             test: parts.test.len(),
@@ -450,72 +386,6 @@ impl Train {
             chosen,
             fitted,
         })
-    }
-
-    fn print_split(
-        &self,
-        outcome: &SplitOutcome,
-        kind: HoldOut,
-        number: usize,
-        splits: usize,
-    ) -> Result<()> {
-        let report = &outcome.report;
-        if splits > 1 {
-            print::line(&format!("\nsplit {} of {splits}", number + 1))?;
-        }
-        if kind == HoldOut::None {
-            print::fact("held out", "nothing: this model is not judged")?;
-        } else {
-            let sizes =
-                [report.train, report.validation, report.test].map(|n| print::count(n as u64));
-            let text = format!(
-                "{kind}: {} train, {} validation, {} test",
-                sizes[0], sizes[1], sizes[2]
-            );
-            print::fact("held out", &text)?;
-        }
-        let mut chosen: Vec<String> = report
-            .settings
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        if report.prepare != "none" {
-            chosen.push(format!("prepare={}", report.prepare));
-        }
-        chosen.push(format!("score={}", report.score));
-        chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
-        let value = report
-            .validation_value
-            .map_or(String::new(), |v| format!(" (validation {v:.4})"));
-        print::fact("chosen", &format!("{}{value}", chosen.join(" ")))?;
-        if let Some(timing) = &report.timing {
-            let text = format!(
-                "{:.2} CPU s for one fit; a 2048³ product took {:.3} s",
-                timing.fit_cpu_seconds, timing.product_seconds
-            );
-            print::fact("cost", &text)?;
-        }
-        let Some(verdicts) = &outcome.verdicts else {
-            return Ok(());
-        };
-        print::comparison_table("test", &report.base, &verdicts.rows)?;
-        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
-        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
-        if report.skipped_queries > 0 {
-            let skipped = print::count(report.skipped_queries);
-            print::fact(
-                "skipped",
-                &format!("{skipped} queries with nothing relevant"),
-            )?;
-        }
-        print::fact("verdict", &verdict(verdicts, self.criterion_of(verdicts)))
-    }
-
-    fn criterion_of(&self, verdicts: &Verdicts) -> Measure {
-        let shown = verdicts.rows.first().map(|(measure, _)| *measure);
-        self.criterion
-            .or(shown)
-            .unwrap_or(Measure::AveragePrecision)
     }
 
     #[expect(
@@ -582,105 +452,4 @@ fn collection(loaded: &Loaded) -> Collection<'_> {
         corpus: loaded.table.corpus.as_ref(),
         groups: loaded.groups.as_ref(),
     }
-}
-
-fn describe(material: &Material<'_>, items: &Loaded) -> String {
-    let corpus = material.items.corpus;
-    let shape = format!(
-        "{} × {} {}",
-        print::count(corpus.len()),
-        corpus.dim(),
-        items.table.element_type
-    );
-    let labelled = |labels: &Labels| {
-        let singles = match labels.singletons() {
-            0 => String::new(),
-            n => format!(", {} of them of one row", print::count(n as u64)),
-        };
-        let classes = print::count(labels.classes() as u64);
-        format!("{shape}, {classes} classes{singles}")
-    };
-    match &material.supervision {
-        Supervision::Labels(labels) => labelled(labels),
-        Supervision::Judgements(judgements) => {
-            use metra::supervision::Relevance;
-            format!(
-                "{shape} items, {} queries, {} relevant pairs",
-                print::count(judgements.queries()),
-                print::count(judgements.pairs())
-            )
-        }
-        Supervision::Comparisons(_) => format!("{shape}, {}", material.supervision.describe()),
-        Supervision::Orderings(orderings) => format!(
-            "{} ordered by {} attributes",
-            labelled(orderings.labels()),
-            orderings.attributes()
-        ),
-        Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
-    }
-}
-
-/// The verdict in words: what the chosen measure gained and what others lost.
-fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
-    use metra::evaluate::Verdict;
-    let of = |wanted: Verdict| -> Vec<String> {
-        (verdicts.rows.iter())
-            .filter(|(_, c)| c.verdict() == wanted)
-            .map(|(measure, _)| measure.to_string())
-            .collect()
-    };
-    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-    let main = verdicts
-        .rows
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    let main = main.map_or(Verdict::NoEvidence, |(_, c)| c.verdict());
-    let head = match main {
-        Verdict::Better if worse.is_empty() => "better: ship it",
-        Verdict::Better => "better on the whole, but look at what it loses",
-        Verdict::Worse => "worse: keep the base",
-        Verdict::NoEvidence => "no evidence of a gain: keep the base",
-    };
-    let mut text = head.to_owned();
-    if !better.is_empty() {
-        text.push_str(&format!("; better in {}", better.join(", ")));
-    }
-    if !worse.is_empty() {
-        text.push_str(&format!("; WORSE in {}", worse.join(", ")));
-    }
-    // A gain on known items alone is memory: it says nothing about items that come later.
-    let unseen = verdicts
-        .unseen
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    if let Some((_, unseen)) = unseen
-        && main == Verdict::Better
-        && unseen.verdict() != Verdict::Better
-    {
-        text.push_str("; but NO gain on items that training had not seen");
-    }
-    text
-}
-
-fn print_summary(summary: &[Summary]) -> Result<()> {
-    let Some(first) = summary.first() else {
-        return Ok(());
-    };
-    print::line(&format!(
-        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} splits",
-        "summary", "base", "learned", first.splits
-    ))?;
-    for row in summary {
-        print::line(&format!(
-            "{:<12}{:>9.4} ± {:.4}{:>11.4} ± {:.4}   ahead in {} of {}",
-            row.measure,
-            row.base.mean,
-            row.base.deviation,
-            row.learned.mean,
-            row.learned.deviation,
-            row.ahead,
-            row.splits
-        ))?;
-    }
-    Ok(())
 }

@@ -1,13 +1,17 @@
 //! `metra eval`: how well a model, or a run made elsewhere, ranks.
 
-use crate::args::{Columns, Common, Judged};
+mod agree;
+
+use crate::args::{Columns, Common, Compared, Judged};
 use crate::load::{
-    Loaded, in_file, load, load_judged, model_groups, narrowing_of, need_labels, protocol_for,
-    row_name, split_names,
+    Loaded, in_file, load, load_judged, model_groups, narrowing_of, protocol_for, row_name,
+    split_names,
 };
 use crate::print;
+use crate::told::{Sources, Told, need_labels, told};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use metra::data::Groups;
 use metra::evaluate::{
     AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
     ReIdentification, Ties, evaluate, evaluate_ranking,
@@ -34,6 +38,8 @@ pub(crate) struct Eval {
     columns: Columns,
     #[command(flatten)]
     judged: Judged,
+    #[command(flatten)]
+    compared: Compared,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -44,6 +50,7 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "FILE", requires = "qrels", conflicts_with = "data")]
     run: Option<PathBuf>,
     /// Compare with this base, query by query: euclid or cosine on the vectors as they are
+    /// (default with pairs, triplets and quadruplets: euclid)
     #[arg(long, value_name = "SCORE")]
     base: Option<Space>,
     /// Who is searched for by whom: leave-one-out, single-shot, cross-camera
@@ -122,6 +129,7 @@ impl Eval {
                     groups: judged.queries.groups.as_ref(),
                 }),
                 supervision: Supervision::judgements(judged.judgements.clone()),
+                judged_by: None,
                 storage: common.storage(),
             };
             let chain = chain(judged.items.table.corpus.dim());
@@ -136,7 +144,7 @@ impl Eval {
             bail!("name a file of vectors, or --queries, --items and --qrels");
         };
         ensure!(
-            self.ties == Ties::Expected,
+            self.ties == Ties::Expected || self.judged.qrels.is_some(),
             "--ties trec needs --qrels: labels have no document ids to break ties by"
         );
         let loaded = load(
@@ -156,23 +164,54 @@ impl Eval {
             Some(model) if chain.group_names().is_some() => model_groups(model, &loaded)?,
             _ => loaded.groups.clone(),
         };
+        let outcome = if self.compared.any() {
+            self.agree(&chain, groups.as_ref(), &loaded, common)
+        } else {
+            self.one_file(&chain, groups.as_ref(), &loaded, common)
+        };
+        outcome.map_err(|error| match error.downcast::<metra::Error>() {
+            Ok(error) => in_file(error, &loaded),
+            Err(error) => error,
+        })
+    }
+
+    /// Rows of one file against each other, judged by labels or by judgements between them.
+    fn one_file(
+        &self,
+        chain: &Chain,
+        groups: Option<&Groups>,
+        loaded: &Loaded,
+        common: &Common,
+    ) -> Result<()> {
+        let sources = Sources {
+            qrels: self.judged.qrels.as_deref(),
+            compared: &self.compared,
+            orderings: None,
+            taxonomy: None,
+        };
+        let Told {
+            supervision,
+            judged_by,
+            mut units,
+        } = told(loaded, &self.columns, &sources)?;
+        let tie_rank = match self.ties {
+            Ties::Expected => None,
+            Ties::Trec => Some(id_ranks(loaded, self.columns.id.as_deref())?),
+        };
+        if self.count_empty {
+            units = (0..loaded.table.corpus.len()).collect();
+        }
         let material = Material {
             items: Collection {
                 corpus: loaded.table.corpus.as_ref(),
-                groups: groups.as_ref(),
+                groups,
             },
             queries: None,
-            supervision: need_labels(&loaded)?,
+            supervision,
+            judged_by,
             storage: common.storage(),
         };
-        let units: Vec<u64> = (0..material.units()).collect();
-        let outcome = self.judge(&material, &chain, &loaded, &units, None, common);
-        outcome.map_err(|error| match error.downcast::<metra::Error>() {
-            // The parts of splits have numbers of their own.
-            Ok(error) if self.splits.is_none() => in_file(error, &loaded),
-            Ok(error) => error.into(),
-            Err(error) => error,
-        })
+        self.judge(&material, chain, loaded, &units, tie_rank, common)
     }
 
     fn measures_for(&self, protocol: Protocol) -> Vec<Measure> {

@@ -1,0 +1,67 @@
+//! Judging by comparisons of rows: no ranking and no right answers, only what people said.
+
+use super::Eval;
+use crate::agreement::{Agreement, Judge};
+use crate::args::Common;
+use crate::load::Loaded;
+use crate::print;
+use crate::told::comparisons;
+use anyhow::{Result, ensure};
+use metra::data::Groups;
+use metra::metric::{Chain, Metric, Space};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report {
+    base: Option<String>,
+    agreement: Vec<Agreement>,
+}
+
+impl Eval {
+    /// How many comparisons the metric orders right, beside the base.
+    pub(super) fn agree(
+        &self,
+        chain: &Chain,
+        groups: Option<&Groups>,
+        loaded: &Loaded,
+        common: &Common,
+    ) -> Result<()> {
+        ensure!(
+            self.splits.is_none() && self.protocol.is_none() && !self.per_query,
+            "--splits, --protocol and --per-query are for rankings: leave them out with --pairs, \
+             --triplets and --quadruplets"
+        );
+        let said = comparisons(&self.compared, loaded, &self.columns)?;
+        let judge = Judge {
+            corpus: loaded.table.corpus.as_ref(),
+            said: &said,
+            seed: self.seed,
+        };
+        let dim = loaded.table.corpus.dim();
+        // Vectors as they are have no base to beat, unless one is asked for.
+        let plain = chain.steps().is_empty() && *chain.map() == metra::metric::Map::Identity;
+        let base = match self.base {
+            None if plain => None,
+            base => Some(base.unwrap_or(Space::SquaredL2)),
+        };
+        let base_chain = base.map(|space| Chain::identity(dim, space));
+        let base_metric = base_chain.as_ref().map(|chain| chain as &dyn Metric);
+        let report = Report {
+            base: base.map(|space| space.to_string()),
+            agreement: judge.judge(chain, groups, base_metric)?,
+        };
+        if common.json {
+            return print::json(&report);
+        }
+        for found in &report.agreement {
+            print::fact(found.kind, &found.words())?;
+        }
+        let Some(base) = report.base else {
+            return Ok(());
+        };
+        let rows: Vec<print::Row> = (report.agreement.into_iter())
+            .filter_map(|found| found.gain)
+            .collect();
+        print::table("agreement", &base, "", &rows)
+    }
+}

@@ -1,0 +1,268 @@
+//! What training found, as JSON and in words.
+
+use super::SplitOutcome;
+use crate::load::Loaded;
+use crate::print;
+use crate::timing::Timing;
+use anyhow::Result;
+use metra::evaluate::Measure;
+use metra::study::{HoldOut, Material, Summary, Trial, Verdicts};
+use metra::supervision::{Labels, Supervision};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) data: String,
+    pub(super) method: String,
+    pub(super) holdout: String,
+    pub(super) protocol: String,
+    pub(super) splits: Vec<SplitReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) summary: Vec<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pooled: Option<PooledReport>,
+    pub(super) model: Option<PathBuf>,
+}
+
+/// All folds' test queries together.
+#[derive(Serialize)]
+pub(super) struct PooledReport {
+    measures: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seen_items: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen_items: Vec<print::Row>,
+    skipped_queries: u64,
+}
+
+impl PooledReport {
+    pub(super) fn new(pooled: &Verdicts) -> Self {
+        PooledReport {
+            measures: print::rows(&pooled.rows),
+            seen_items: print::rows(&pooled.seen),
+            unseen_items: print::rows(&pooled.unseen),
+            skipped_queries: pooled.base.skipped(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct SplitReport {
+    /// Comparisons that lay within what was learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) comparisons: Option<usize>,
+    pub(super) train: usize,
+    pub(super) validation: usize,
+    pub(super) test: usize,
+    pub(super) settings: BTreeMap<String, String>,
+    pub(super) prepare: String,
+    pub(super) score: String,
+    pub(super) steps: Option<u64>,
+    pub(super) validation_value: Option<f64>,
+    pub(super) trials: Vec<Trial>,
+    pub(super) base: String,
+    pub(super) measures: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) seen_items: Vec<print::Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) unseen_items: Vec<print::Row>,
+    pub(super) skipped_queries: u64,
+    pub(super) steps_per_second: Option<f64>,
+    pub(super) timing: Option<Timing>,
+}
+
+/// One split in words; `criterion` is the measure that settings were chosen by. Of a fold, seen and
+/// unseen items are left to the pooled tables: a handful of queries says nothing.
+pub(super) fn print_split(
+    outcome: &SplitOutcome,
+    kind: HoldOut,
+    criterion: Measure,
+    fold: bool,
+) -> Result<()> {
+    let report = &outcome.report;
+    if kind == HoldOut::None {
+        let hint = match report.comparisons {
+            Some(_) => " (judge it on other comparisons with `metra eval`, or give --label)",
+            None => "",
+        };
+        print::fact(
+            "held out",
+            &format!("nothing: this model is not judged{hint}"),
+        )?;
+    } else {
+        let sizes = [report.train, report.validation, report.test].map(|n| print::count(n as u64));
+        let text = format!(
+            "{kind}: {} train, {} validation, {} test",
+            sizes[0], sizes[1], sizes[2]
+        );
+        print::fact("held out", &text)?;
+    }
+    if let Some(comparisons) = report.comparisons {
+        let count = print::count(comparisons as u64);
+        print::fact("learned from", &format!(" {count} comparisons"))?;
+    }
+    let mut chosen: Vec<String> = report
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    if report.prepare != "none" {
+        chosen.push(format!("prepare={}", report.prepare));
+    }
+    chosen.push(format!("score={}", report.score));
+    chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
+    let value = report
+        .validation_value
+        .map_or(String::new(), |v| format!(" (validation {v:.4})"));
+    print::fact("chosen", &format!("{}{value}", chosen.join(" ")))?;
+    if let Some(timing) = &report.timing {
+        let text = format!(
+            "{:.2} CPU s for one fit; a 2048³ product took {:.3} s",
+            timing.fit_cpu_seconds, timing.product_seconds
+        );
+        print::fact("cost", &text)?;
+    }
+    let Some(verdicts) = &outcome.verdicts else {
+        return Ok(());
+    };
+    print::comparison_table("test", &report.base, &verdicts.rows)?;
+    if !fold {
+        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
+        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
+    }
+    if report.skipped_queries > 0 {
+        let skipped = print::count(report.skipped_queries);
+        print::fact(
+            "skipped",
+            &format!("{skipped} queries with nothing relevant"),
+        )?;
+    }
+    print::fact("verdict", &verdict(verdicts, criterion))
+}
+
+pub(super) fn describe(material: &Material<'_>, items: &Loaded) -> String {
+    let corpus = material.items.corpus;
+    let shape = format!(
+        "{} × {} {}",
+        print::count(corpus.len()),
+        corpus.dim(),
+        items.table.element_type
+    );
+    let labelled = |labels: &Labels| {
+        let singles = match labels.singletons() {
+            0 => String::new(),
+            n => format!(", {} of them of one row", print::count(n as u64)),
+        };
+        let classes = print::count(labels.classes() as u64);
+        format!("{shape}, {classes} classes{singles}")
+    };
+    match &material.supervision {
+        Supervision::Labels(labels) => labelled(labels),
+        Supervision::Judgements(judgements) => {
+            use metra::supervision::Relevance;
+            format!(
+                "{shape} items, {} queries, {} relevant pairs",
+                print::count(judgements.queries()),
+                print::count(judgements.pairs())
+            )
+        }
+        Supervision::Comparisons(_) => {
+            let judged = material.labels().map_or(String::new(), |labels| {
+                let classes = print::count(labels.classes() as u64);
+                format!("; {classes} classes to judge by")
+            });
+            format!("{shape}, {}{judged}", material.supervision.describe())
+        }
+        Supervision::Orderings(orderings) => format!(
+            "{} ordered by {} attributes",
+            labelled(orderings.labels()),
+            orderings.attributes()
+        ),
+        Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
+    }
+}
+
+/// The verdict in words: what the chosen measure gained and what others lost.
+fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
+    use metra::evaluate::Verdict;
+    let of = |wanted: Verdict| -> Vec<String> {
+        (verdicts.rows.iter())
+            .filter(|(_, c)| c.verdict() == wanted)
+            .map(|(measure, _)| measure.to_string())
+            .collect()
+    };
+    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
+    let main = verdicts
+        .rows
+        .iter()
+        .find(|(measure, _)| *measure == criterion);
+    let main = main.map_or(Verdict::NoEvidence, |(_, c)| c.verdict());
+    let head = match main {
+        Verdict::Better if worse.is_empty() => "better: ship it",
+        Verdict::Better => "better on the whole, but look at what it loses",
+        Verdict::Worse => "worse: keep the base",
+        Verdict::NoEvidence => "no evidence of a gain: keep the base",
+    };
+    let mut text = head.to_owned();
+    if !better.is_empty() {
+        text.push_str(&format!("; better in {}", better.join(", ")));
+    }
+    if !worse.is_empty() {
+        text.push_str(&format!("; WORSE in {}", worse.join(", ")));
+    }
+    // A gain on known items alone is memory: it says nothing about items that come later.
+    let unseen = verdicts
+        .unseen
+        .iter()
+        .find(|(measure, _)| *measure == criterion);
+    if let Some((_, unseen)) = unseen
+        && main == Verdict::Better
+        && unseen.verdict() != Verdict::Better
+    {
+        text.push_str("; but NO gain on items that training had not seen");
+    }
+    text
+}
+
+/// The verdict over all folds' test queries.
+pub(super) fn print_pooled(
+    pooled: &Verdicts,
+    folds: &[SplitReport],
+    criterion: Measure,
+) -> Result<()> {
+    // Each fold chooses its base on its own validation part.
+    let base = match folds {
+        [first, rest @ ..] if rest.iter().all(|fold| fold.base == first.base) => &first.base,
+        _ => "base",
+    };
+    print::line("")?;
+    print::comparison_table("pooled", base, &pooled.rows)?;
+    print::comparison_table("seen items", base, &pooled.seen)?;
+    print::comparison_table("unseen items", base, &pooled.unseen)?;
+    print::fact("verdict", &verdict(pooled, criterion))
+}
+
+pub(super) fn print_summary(summary: &[Summary], name: &str) -> Result<()> {
+    let Some(first) = summary.first() else {
+        return Ok(());
+    };
+    print::line(&format!(
+        "\n{:<12}{:>18}{:>20}   mean ± deviation over {} {name}s",
+        "summary", "base", "learned", first.splits
+    ))?;
+    for row in summary {
+        print::line(&format!(
+            "{:<12}{:>9.4} ± {:.4}{:>11.4} ± {:.4}   ahead in {} of {}",
+            row.measure,
+            row.base.mean,
+            row.base.deviation,
+            row.learned.mean,
+            row.learned.deviation,
+            row.ahead,
+            row.splits
+        ))?;
+    }
+    Ok(())
+}
