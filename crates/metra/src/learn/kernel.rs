@@ -133,7 +133,7 @@ impl KernelAxes {
             .count();
         if rank == 0 {
             return Err(Error::Data(
-                "all vectors are equal in the kernel's space: nothing can be learned".into(),
+                "all vectors are equal: nothing can be learned".into(),
             ));
         }
         let mut basis = RowBuf::zeros(rank, count);
