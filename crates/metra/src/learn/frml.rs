@@ -71,7 +71,7 @@ parameters! {
         /// start. A large one makes all items violators, and then no rank counts more than another.
         margin: f64 = 0.03,
         /// Strength of the regulariser.
-        lambda: f64 = 0.01,
+        lambda: f64 = 0.001,
         /// What keeps the metric in bounds.
         regulariser: MetricRegulariser = MetricRegulariser::Local,
         /// Truncation: ranks below it cost nothing, and no more than 1/gamma of the irrelevant
@@ -79,14 +79,17 @@ parameters! {
         gamma: f64 = 10.0,
         /// Step on the manifold at the start; it falls linearly to 0.
         rate: f64 = 0.3,
+        /// Longest step, relative to the metric, which the retraction follows to second order only;
+        /// it falls with the rate.
+        radius: f64 = 2.0,
         /// Minibatches.
-        steps: u64 = 1000,
+        steps: u64 = 3000,
         /// Relevant pairs in a minibatch.
         batch: usize = 128,
         /// Items drawn as possible negatives, at most; 1/gamma of all suffices.
         pool: usize = 1024,
         /// How a rank is estimated.
-        sampling: Sampling = Sampling::Sequential,
+        sampling: Sampling = Sampling::Pool,
         /// Where training starts.
         start: Start = Start::Pca,
         /// Validate this many times along the way and keep the best map.
@@ -104,6 +107,7 @@ impl Frml {
         require(self.lambda >= 0.0, "lambda", "at least 0", self.lambda)?;
         require(self.gamma >= 1.0, "gamma", "at least 1", self.gamma)?;
         require(self.rate > 0.0, "rate", "above 0", self.rate)?;
+        require(self.radius > 0.0, "radius", "above 0", self.radius)?;
         require(self.batch >= 1, "batch", "at least 1", self.batch)?;
         require(self.pool >= 1, "pool", "at least 1", self.pool)?;
         require(self.patience >= 1, "patience", "at least 1", self.patience)?;
@@ -209,7 +213,7 @@ impl Descent for Training<'_> {
             (seed, step),
         )?;
         self.pull_together(factor)?;
-        let (rate, radius) = (settings.rate * remaining, RADIUS * remaining);
+        let (rate, radius) = (settings.rate * remaining, settings.radius * remaining);
         *factor = moved(factor, &self.workspace.gradient, rate, radius, step)?;
         check_finite(factor.values(), &outcome, step)?;
         Ok(outcome)
@@ -268,10 +272,6 @@ impl Training<'_> {
         Ok(())
     }
 }
-
-/// Length of a first step on the manifold, relative to the metric, up to which the retraction is
-/// good: it agrees with the manifold to second order only. It falls with the rate.
-const RADIUS: f64 = 0.5;
 
 /// The factor after a step of this rate against the gradient (∇ L)ᵀ. A step longer than the radius
 /// is shortened, and one that would make the rank drop is halved until it does not.
