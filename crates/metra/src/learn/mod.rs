@@ -10,6 +10,7 @@ mod prepare;
 mod principal;
 mod reduce;
 pub mod registry;
+pub mod slr;
 pub mod warca;
 
 pub use baselines::{Cosine, Euclid};

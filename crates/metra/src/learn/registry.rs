@@ -1,7 +1,9 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
 use super::{
-    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening, warca::Warca,
+    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening,
+    slr::{Slr, SlrAdapter},
+    warca::Warca,
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -64,6 +66,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels or relevance judgements",
         parameters: Warca::describe,
         build: |values| boxed(read::<Warca>(values)?.check()),
+    },
+    Entry {
+        name: "slr",
+        summary: "Bilinear similarity regressed to relevance over all pairs, in closed form.",
+        needs: "labels or relevance judgements",
+        parameters: Slr::describe,
+        build: |values| boxed(read::<Slr>(values)?.check()),
+    },
+    Entry {
+        name: "slr-adapter",
+        summary: "Map of queries alone, regressed towards the identity; items stay as they are.",
+        needs: "labels or relevance judgements",
+        parameters: SlrAdapter::describe,
+        build: |values| boxed(read::<SlrAdapter>(values)?.check()),
     },
 ];
 
