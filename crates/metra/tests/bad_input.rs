@@ -150,6 +150,8 @@ const NO_PAIR: &str = "no row has a relevant other row (every class has one row,
                        is above 0): expected at least one relevant pair";
 const NO_NEGATIVE: &str =
     "every item is relevant to every query (one class?): expected some irrelevant items";
+const NO_START: &str = "relevant pairs are no more similar than others before anything is learned: expected vectors \
+     that already work, for an adapter stays near them";
 const ONE_CLASS: &str = "expected at least 2 classes to tell apart, but found 1";
 
 const CASES: &[Case] = &[
@@ -163,6 +165,8 @@ const CASES: &[Case] = &[
             ("whitening", NOT_A_NUMBER),
             ("lda", NOT_A_NUMBER),
             ("warca", NOT_A_NUMBER),
+            ("slr", NOT_A_NUMBER),
+            ("slr-adapter", NOT_A_NUMBER),
         ],
     },
     Case {
@@ -175,6 +179,8 @@ const CASES: &[Case] = &[
             ("whitening", INFINITE),
             ("lda", INFINITE),
             ("warca", INFINITE),
+            ("slr", INFINITE),
+            ("slr-adapter", INFINITE),
         ],
     },
     Case {
@@ -190,6 +196,8 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ALL_EQUAL),
             ("warca", ALL_EQUAL),
+            ("slr", ALL_EQUAL),
+            ("slr-adapter", NO_START),
         ],
     },
     Case {
@@ -228,12 +236,21 @@ const CASES: &[Case] = &[
     Case {
         name: "only classes of one row",
         set: || Set::classed(|row| row as i64),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
+        ],
     },
     Case {
         name: "one class",
         set: || Set::classed(|_| 1),
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("slr", NO_NEGATIVE),
+            ("slr-adapter", NO_NEGATIVE),
+        ],
     },
     Case {
         name: "fewer rows than dimensions",
@@ -252,7 +269,7 @@ const CASES: &[Case] = &[
     Case {
         name: "a large offset",
         set: || Set::mapped(|_, _, v| v + 1e4),
-        refused: &[],
+        refused: &[("slr-adapter", NO_START)],
     },
     Case {
         name: "tiny values",
@@ -272,12 +289,18 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ONE_CLASS),
             ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
         ],
     },
     Case {
         name: "two rows of two classes",
         set: || Set::first(2),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
+        ],
     },
     Case {
         name: "two rows of one class",
@@ -286,7 +309,12 @@ const CASES: &[Case] = &[
             set.classes = vec![4, 4];
             set
         },
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("slr", NO_NEGATIVE),
+            ("slr-adapter", NO_NEGATIVE),
+        ],
     },
 ];
 

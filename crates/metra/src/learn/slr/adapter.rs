@@ -101,6 +101,7 @@ impl Learner for Checked<SlrAdapter> {
                 above: scale.at(self.0.above),
                 below: scale.at(self.0.below),
             },
+            unit: scale.unit(),
             queries: &queries,
             items,
             target,
@@ -160,18 +161,27 @@ impl Scale {
             weight -= queries.len() as f64;
         }
         let relevant = sum / weight;
-        if relevant > all && relevant.is_finite() && all.is_finite() {
+        // Similarities differ by less than this through rounding alone.
+        let length = |side: &Side<'_>| side.eigen().values.iter().sum::<f64>() / side.len() as f64;
+        let least = 1e-6 * (length(queries) * length(items)).sqrt();
+        if relevant - all > least {
             return Ok(Scale { all, relevant });
         }
-        Err(Error::Data(format!(
-            "relevant pairs are no more similar than others before learning (mean {relevant:.4}, of \
-             all pairs {all:.4}): an adapter near the identity cannot help, expected vectors that \
-             already work"
-        )))
+        Err(Error::Data(
+            "relevant pairs are no more similar than others before anything is learned: expected \
+             vectors that already work, for an adapter stays near them"
+                .into(),
+        ))
     }
 
+    /// The difference that similarities are counted in, so that vectors of any length are alike.
+    fn unit(&self) -> f64 {
+        self.relevant - self.all
+    }
+
+    /// A place on the scale, in this unit.
     fn at(&self, position: f64) -> f32 {
-        (self.all + position * (self.relevant - self.all)) as f32
+        (self.all / self.unit() + position) as f32
     }
 }
 
@@ -181,15 +191,16 @@ struct Adaptation<'a> {
     items: &'a Side<'a>,
     target: Target,
     thresholds: Thresholds,
+    /// What similarities are divided by.
+    unit: f64,
     /// U_Qᵀ U_X of the two sides' eigenvectors.
     rotation: Mat<f64>,
 }
 
 impl Adaptation<'_> {
     fn inverses(&self, ridge: f64) -> (Inverse<'_>, Inverse<'_>) {
-        let inverse = |side: &'_ Side<'_>, ridge| side.ridge(ridge);
-        let of_queries = inverse(self.queries, ridge);
-        let of_items = inverse(self.items, ridge * self.settings.item_ridge);
+        let of_queries = self.queries.ridge(ridge);
+        let of_items = self.items.ridge(ridge * self.settings.item_ridge);
         (
             Inverse::new(self.queries.eigen(), of_queries, Inversion::Ridge),
             Inverse::new(self.items.eigen(), of_items, Inversion::Ridge),
@@ -227,12 +238,14 @@ impl Path for Adaptation<'_> {
         let width = self.items.width();
         let factor = of_items.factor(Mat::identity(width, width).as_ref());
         let z_items = self.items.embed(factor.as_ref(), None)?;
-        let half = self.half(whitened, &of_queries, &of_items);
+        let mut half = self.half(whitened, &of_queries, &of_items);
+        half *= faer::Scale(1.0 / self.unit);
         let z_queries = self.queries.embed(half.as_ref(), None)?;
         let (a, b) = (z_queries.rows(), z_items.rows());
         let mut out = RowBuf::empty(1);
         let loss = clipped_product(a, b, b, &self.target, self.thresholds, &mut out)?;
-        let sums = self.queries.transposed(out.rows())?;
+        let mut sums = self.queries.transposed(out.rows())?;
+        sums *= faer::Scale(self.unit);
         *whitened = of_queries.whiten(sums.as_ref());
         // What the identity explains of the target: Qᵀ(QXᵀ)X in the same coordinates.
         let explained = |inverse: &Inverse<'_>, side: &Side<'_>| -> Vec<f64> {

@@ -276,11 +276,11 @@ struct Regression<'a> {
 
 impl Regression<'_> {
     fn inverses(&self, ridge: f64) -> (Inverse<'_>, Inverse<'_>) {
-        let inverse = |side: &'_ Side<'_>, ridge| (side.ridge(ridge), self.settings.inverse);
-        let (a, b) = (inverse(self.left, ridge), inverse(self.right, ridge));
+        let (of_left, of_right) = (self.left.ridge(ridge), self.right.ridge(ridge));
+        let inversion = self.settings.inverse;
         (
-            Inverse::new(self.left.eigen(), a.0, a.1),
-            Inverse::new(self.right.eigen(), b.0, b.1),
+            Inverse::new(self.left.eigen(), of_left, inversion),
+            Inverse::new(self.right.eigen(), of_right, inversion),
         )
     }
 

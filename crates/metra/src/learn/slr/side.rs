@@ -52,7 +52,13 @@ impl<'a> Side<'a> {
         let mean = if centre { seen.mean.clone() } else { zeros };
         let trace =
             seen.count as f64 * (seen.covariance.trace() + squared_distance(&seen.mean, &mean));
-        if trace.is_nan() || trace <= 0.0 {
+        if !trace.is_finite() {
+            return Err(Error::Data(format!(
+                "the sum of the vectors' squared values is {trace}: they are too large or not \
+                 finite"
+            )));
+        }
+        if trace <= 0.0 {
             return Err(Error::Data(
                 "all vectors are equal: nothing can be learned".into(),
             ));

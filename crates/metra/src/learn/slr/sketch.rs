@@ -240,7 +240,7 @@ impl<'a> Sketch<'a> {
 
 /// Rows of S from `first` on: normal numbers of variance 1/m, drawn block by block so that S is
 /// never held.
-fn gaussian(draw: Draw, first: u64, rows: usize) -> Mat<f64> {
+pub(super) fn gaussian(draw: Draw, first: u64, rows: usize) -> Mat<f64> {
     let deviation = 1.0 / (draw.samples as f64).sqrt();
     let mut out = Mat::zeros(rows, draw.samples);
     for row in 0..rows {
