@@ -39,6 +39,29 @@ impl Factors {
         })
     }
 
+    /// The same M̂ with room for this rank: the right factor gets the leading axes beside its own
+    /// directions, the left one zeros, which the next solve replaces. A target of few classes would
+    /// otherwise hold the similarity down to as few directions.
+    pub(super) fn widened(self, rank: usize) -> Self {
+        let Some(right) = self.right else {
+            return self;
+        };
+        let known = right.ncols();
+        let width = rank.max(known);
+        Factors {
+            left: Mat::from_fn(self.left.nrows(), width, |i, j| {
+                if j < known { self.left[(i, j)] } else { 0.0 }
+            }),
+            right: Some(Mat::from_fn(right.nrows(), width, |i, j| {
+                if j < known {
+                    right[(i, j)]
+                } else {
+                    f64::from(u8::from(i == j - known))
+                }
+            })),
+        }
+    }
+
     /// The same M̂ with an orthonormal right factor.
     pub(super) fn orthonormal_right(&mut self) {
         if let Some(right) = &mut self.right {
@@ -189,13 +212,14 @@ mod tests {
     fn factors_keep_the_product() {
         let (left, right) = (random(9, 3, 1), random(7, 3, 2));
         let whole = product(left.as_ref(), right.transpose());
-        let mut factors = Factors {
+        let factors = Factors {
             left,
             right: Some(right),
         };
+        let mut factors = factors.widened(5);
         factors.orthonormal_right();
         let q = factors.right.clone().unwrap();
-        assert_equal(&product(q.transpose(), q.as_ref()), &Mat::identity(3, 3));
+        assert_equal(&product(q.transpose(), q.as_ref()), &Mat::identity(5, 5));
         assert_equal(&product(factors.left.as_ref(), q.transpose()), &whole);
         let (a, b) = factors.balanced(3).unwrap();
         assert_equal(&product(a.as_ref(), b.transpose()), &whole);

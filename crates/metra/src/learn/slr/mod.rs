@@ -102,7 +102,7 @@ parameters! {
     /// shared by training and use: it takes seconds and is mostly best by cosine. With fewer rows
     /// than dimensions prepare with pca first: it works on d × d matrices.
     pub struct Slr {
-        /// Numbers in a mapped vector, at most; a target of few classes gives fewer.
+        /// Numbers in a mapped vector, at most; a fixed target of few classes gives fewer.
         rank: usize = 64,
         /// What similarities are regressed to.
         target: Targets = Targets::Adaptive,
@@ -388,22 +388,25 @@ impl Path for Regression<'_> {
     fn begin(&self, ridge: f64) -> Result<Factors> {
         let (left, right) = self.inverses(ridge);
         let rank = self.settings.rank;
-        let whole = self.settings.form == Form::Whole && self.settings.target == Targets::Adaptive;
-        match &self.sums {
-            Sums::Classes(sums) if whole => {
-                let root = left.whiten(sums.as_ref());
-                Ok(Factors {
-                    left: side::product(root.as_ref(), root.transpose()),
-                    right: None,
-                })
-            }
-            Sums::Classes(sums) => Factors::of_square(left.whiten(sums.as_ref()).as_ref(), rank),
-            Sums::Dense(sums) if whole => Ok(Factors {
-                left: Self::whitened(sums, &left, &right),
+        let adaptive = self.settings.target == Targets::Adaptive;
+        if adaptive && self.settings.form == Form::Whole {
+            let whole = match &self.sums {
+                Sums::Classes(sums) => {
+                    let root = left.whiten(sums.as_ref());
+                    side::product(root.as_ref(), root.transpose())
+                }
+                Sums::Dense(sums) => Self::whitened(sums, &left, &right),
+            };
+            return Ok(Factors {
+                left: whole,
                 right: None,
-            }),
-            Sums::Dense(sums) => Factors::of(Self::whitened(sums, &left, &right).as_ref(), rank),
+            });
         }
+        let best = match &self.sums {
+            Sums::Classes(sums) => Factors::of_square(left.whiten(sums.as_ref()).as_ref(), rank)?,
+            Sums::Dense(sums) => Factors::of(Self::whitened(sums, &left, &right).as_ref(), rank)?,
+        };
+        Ok(if adaptive { best.widened(rank) } else { best })
     }
 
     fn advance(&self, ridge: f64, factors: &mut Factors, iteration: u64, seed: u64) -> Result<f64> {

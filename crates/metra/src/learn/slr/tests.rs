@@ -450,6 +450,22 @@ fn as_many_samples_as_rows_are_exact() {
 }
 
 #[test]
+fn an_adaptive_target_may_have_more_directions_than_classes() {
+    let (rows, supervision, _) = labelled(3);
+    let problem = Problem::new(&rows, &supervision).unwrap();
+    let of = |target| {
+        let settings = Slr {
+            target,
+            ..settings()
+        };
+        let map = fit(settings, &problem, &mut Run::new(1));
+        map.output_dim(5)
+    };
+    // Centred, the sums of three classes span two directions.
+    assert_eq!((of(Targets::Fixed), of(Targets::Adaptive)), (2, 5));
+}
+
+#[test]
 fn adaptive_targets_lower_the_loss() {
     let set = Nuisance {
         classes: 10,
