@@ -14,11 +14,11 @@ use super::search::{Path, Ridges, search};
 use super::side::{Inverse, Inversion, Side, product};
 use super::sparse_sums;
 use super::target::{Target, Thresholds};
+use crate::Result;
 use crate::learn::parameters::{Checked, parameters, require};
 use crate::learn::{Learner, Parameters, Problem, Run};
 use crate::linalg::RowBuf;
 use crate::metric::{LowRank, Map, Space};
-use crate::{Error, Result};
 use faer::Mat;
 use std::collections::BTreeMap;
 
@@ -45,6 +45,10 @@ parameters! {
         grades: bool = true,
     }
 }
+
+/// The least unit of similarity, in mean squared lengths: where relevant pairs are no more similar
+/// than others their difference is none.
+const LEAST_UNIT: f64 = 0.01;
 
 impl SlrAdapter {
     /// Check the parameters.
@@ -101,7 +105,7 @@ impl Learner for Checked<SlrAdapter> {
                 above: scale.at(self.0.above),
                 below: scale.at(self.0.below),
             },
-            unit: scale.unit(),
+            unit: scale.unit,
             queries: &queries,
             items,
             target,
@@ -114,6 +118,8 @@ impl Learner for Checked<SlrAdapter> {
 struct Scale {
     all: f64,
     relevant: f64,
+    /// Their difference: what similarities are counted in, so that vectors of any length are alike.
+    unit: f64,
 }
 
 impl Scale {
@@ -160,28 +166,19 @@ impl Scale {
             sum -= queries.eigen().values.iter().sum::<f64>();
             weight -= queries.len() as f64;
         }
-        let relevant = sum / weight;
-        // Similarities differ by less than this through rounding alone.
         let length = |side: &Side<'_>| side.eigen().values.iter().sum::<f64>() / side.len() as f64;
-        let least = 1e-6 * (length(queries) * length(items)).sqrt();
-        if relevant - all > least {
-            return Ok(Scale { all, relevant });
-        }
-        Err(Error::Data(
-            "relevant pairs are no more similar than others before anything is learned: expected \
-             vectors that already work, for an adapter stays near them"
-                .into(),
-        ))
-    }
-
-    /// The difference that similarities are counted in, so that vectors of any length are alike.
-    fn unit(&self) -> f64 {
-        self.relevant - self.all
+        let length = (length(queries) * length(items)).sqrt();
+        let relevant = sum / weight;
+        Ok(Scale {
+            all,
+            relevant,
+            unit: (relevant - all).max(LEAST_UNIT * length),
+        })
     }
 
     /// A place on the scale, in this unit.
     fn at(&self, position: f64) -> f32 {
-        (self.all / self.unit() + position) as f32
+        (self.all / self.unit + position) as f32
     }
 }
 

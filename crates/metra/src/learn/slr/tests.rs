@@ -451,7 +451,7 @@ fn as_many_samples_as_rows_are_exact() {
 
 #[test]
 fn an_adaptive_target_may_have_more_directions_than_classes() {
-    let (rows, supervision, _) = labelled(3);
+    let (rows, supervision, _) = labelled(5);
     let problem = Problem::new(&rows, &supervision).unwrap();
     let of = |target| {
         let settings = Slr {
@@ -461,7 +461,7 @@ fn an_adaptive_target_may_have_more_directions_than_classes() {
         let map = fit(settings, &problem, &mut Run::new(1));
         map.output_dim(5)
     };
-    // Centred, the sums of three classes span two directions.
+    // row·(row + 3) mod 5 is 0, 3 or 4: centred, the sums of three classes span two directions.
     assert_eq!((of(Targets::Fixed), of(Targets::Adaptive)), (2, 5));
 }
 
@@ -594,25 +594,21 @@ fn the_adapter_equals_its_formula_and_is_the_identity_without_evidence() {
 }
 
 #[test]
-fn an_adapter_refuses_vectors_that_do_not_work() {
+fn an_adapter_of_vectors_that_do_not_work_is_finite() {
+    // Relevant pairs are the least similar of all: the scale has no unit of its own.
     let mut set = retrieval();
     let mut opposite = RowBuf::zeros(30, 5);
     for row in 0..30 {
-        for (value, query) in opposite
-            .row_mut(row)
-            .iter_mut()
-            .zip(set.queries.rows().row(row))
-        {
+        let query = set.queries.rows().row(row);
+        for (value, query) in opposite.row_mut(row).iter_mut().zip(query) {
             *value = -query;
         }
     }
     set.queries = MemoryCorpus::new(opposite).unwrap();
     let problem = Problem::between(&set.queries, &set.items, &set.supervision).unwrap();
-    let error = adapter(0.5, 3)
-        .fit(&problem, &mut Run::new(1))
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("no more similar than others"), "{error}");
+    let map = adapter(0.5, 3).fit(&problem, &mut Run::new(1)).unwrap();
+    let found = similarities(&map, &set.queries, &set.items);
+    assert!(found.norm_max().is_finite() && found.norm_max() > 0.0);
 }
 
 #[test]
