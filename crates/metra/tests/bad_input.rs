@@ -165,6 +165,8 @@ const CASES: &[Case] = &[
             ("whitening", NOT_A_NUMBER),
             ("lda", NOT_A_NUMBER),
             ("warca", NOT_A_NUMBER),
+            ("slr", NOT_A_NUMBER),
+            ("slr-adapter", NOT_A_NUMBER),
         ],
     },
     Case {
@@ -177,6 +179,8 @@ const CASES: &[Case] = &[
             ("whitening", INFINITE),
             ("lda", INFINITE),
             ("warca", INFINITE),
+            ("slr", INFINITE),
+            ("slr-adapter", INFINITE),
         ],
     },
     Case {
@@ -192,6 +196,7 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ALL_EQUAL),
             ("warca", ALL_EQUAL),
+            ("slr", ALL_EQUAL),
         ],
     },
     Case {
@@ -230,12 +235,21 @@ const CASES: &[Case] = &[
     Case {
         name: "only classes of one row",
         set: || Set::classed(|row| row as i64),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
+        ],
     },
     Case {
         name: "one class",
         set: || Set::classed(|_| 1),
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("slr", NO_NEGATIVE),
+            ("slr-adapter", NO_NEGATIVE),
+        ],
     },
     Case {
         name: "fewer rows than dimensions",
@@ -274,12 +288,18 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ONE_CLASS),
             ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
         ],
     },
     Case {
         name: "two rows of two classes",
         set: || Set::first(2),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("slr", NO_PAIR),
+            ("slr-adapter", NO_PAIR),
+        ],
     },
     Case {
         name: "two rows of one class",
@@ -288,7 +308,12 @@ const CASES: &[Case] = &[
             set.classes = vec![4, 4];
             set
         },
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("slr", NO_NEGATIVE),
+            ("slr-adapter", NO_NEGATIVE),
+        ],
     },
 ];
 

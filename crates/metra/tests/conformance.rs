@@ -45,6 +45,8 @@ table! {
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;
+    slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
+    slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
 }
 
 const WARCA: Settings = &[

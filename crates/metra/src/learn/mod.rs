@@ -15,6 +15,7 @@ mod prepare;
 mod principal;
 mod reduce;
 pub mod registry;
+pub mod slr;
 pub mod warca;
 mod warp;
 

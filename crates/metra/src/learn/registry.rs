@@ -1,5 +1,6 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
+use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
 use crate::{Error, Result};
@@ -77,6 +78,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels, relevance judgements or similar pairs",
         parameters: Frml::describe,
         build: |values| boxed(read::<Frml>(values)?.check()),
+    },
+    Entry {
+        name: "slr",
+        summary: "Bilinear similarity regressed to relevance over all pairs, in closed form.",
+        needs: "labels or relevance judgements",
+        parameters: Slr::describe,
+        build: |values| boxed(read::<Slr>(values)?.check()),
+    },
+    Entry {
+        name: "slr-adapter",
+        summary: "Map of queries alone, regressed towards the identity; items stay as they are.",
+        needs: "labels or relevance judgements",
+        parameters: SlrAdapter::describe,
+        build: |values| boxed(read::<SlrAdapter>(values)?.check()),
     },
 ];
 
