@@ -4,7 +4,7 @@
 use metra::data::synthetic::Nuisance;
 use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Subset, check_finite};
 use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
-use metra::learn::registry::{ENTRIES, find};
+use metra::learn::registry::{ENTRIES, Entry, find};
 use metra::learn::{Learner, PreparedCorpus, Problem, Recipe, Run};
 use metra::linalg::{RowBuf, Rows};
 use metra::metric::{Chain, Embedded, Embedding, Map, Metric, Side, Space, Storage, embed_corpus};
@@ -75,6 +75,13 @@ impl Set {
 }
 
 /// The learner with few steps and a rank that every set here allows.
+/// Those that learn from labels.
+fn learners() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES
+        .iter()
+        .filter(|entry| entry.needs != "orderings of classes")
+}
+
 fn quick(name: &str) -> Box<dyn Learner> {
     let entry = find(name).unwrap();
     let mut settings = BTreeMap::new();
@@ -150,6 +157,18 @@ const NO_PAIR: &str = "no row has a relevant other row (every class has one row,
                        is above 0): expected at least one relevant pair";
 const NO_NEGATIVE: &str =
     "every item is relevant to every query (one class?): expected some irrelevant items";
+const EQUALLY_FAR: &str =
+    "near and far pairs are equally far apart in every column: nothing can be learned";
+/// What a learner of comparisons says where labels give none.
+macro_rules! no_quadruplet {
+    ($given:literal) => {
+        concat!(
+            "qwise needs quadruplets, triplets or pairs, or labels, judgements or a taxonomy from ",
+            "which some can be drawn, but was given labels of ",
+            $given
+        )
+    };
+}
 const ONE_CLASS: &str = "expected at least 2 classes to tell apart, but found 1";
 
 const CASES: &[Case] = &[
@@ -163,6 +182,7 @@ const CASES: &[Case] = &[
             ("whitening", NOT_A_NUMBER),
             ("lda", NOT_A_NUMBER),
             ("warca", NOT_A_NUMBER),
+            ("qwise", NOT_A_NUMBER),
         ],
     },
     Case {
@@ -175,6 +195,7 @@ const CASES: &[Case] = &[
             ("whitening", INFINITE),
             ("lda", INFINITE),
             ("warca", INFINITE),
+            ("qwise", INFINITE),
         ],
     },
     Case {
@@ -190,6 +211,7 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ALL_EQUAL),
             ("warca", ALL_EQUAL),
+            ("qwise", EQUALLY_FAR),
         ],
     },
     Case {
@@ -228,12 +250,19 @@ const CASES: &[Case] = &[
     Case {
         name: "only classes of one row",
         set: || Set::classed(|row| row as i64),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("qwise", no_quadruplet!("40 rows in 40 classes")),
+        ],
     },
     Case {
         name: "one class",
         set: || Set::classed(|_| 1),
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("qwise", no_quadruplet!("40 rows in 1 classes")),
+        ],
     },
     Case {
         name: "fewer rows than dimensions",
@@ -272,12 +301,16 @@ const CASES: &[Case] = &[
             ("whitening", NO_DIRECTION),
             ("lda", ONE_CLASS),
             ("warca", NO_PAIR),
+            ("qwise", no_quadruplet!("1 rows in 1 classes")),
         ],
     },
     Case {
         name: "two rows of two classes",
         set: || Set::first(2),
-        refused: &[("warca", NO_PAIR)],
+        refused: &[
+            ("warca", NO_PAIR),
+            ("qwise", no_quadruplet!("2 rows in 2 classes")),
+        ],
     },
     Case {
         name: "two rows of one class",
@@ -286,7 +319,11 @@ const CASES: &[Case] = &[
             set.classes = vec![4, 4];
             set
         },
-        refused: &[("lda", ONE_CLASS), ("warca", NO_NEGATIVE)],
+        refused: &[
+            ("lda", ONE_CLASS),
+            ("warca", NO_NEGATIVE),
+            ("qwise", no_quadruplet!("2 rows in 1 classes")),
+        ],
     },
 ];
 
@@ -305,7 +342,7 @@ fn doubled(shift: i64) -> Set {
 fn every_learner_fits_or_says_what_is_wrong() {
     for case in CASES {
         let set = (case.set)();
-        for entry in ENTRIES {
+        for entry in learners() {
             let what = format!("{} with {}", entry.name, case.name);
             let learner = quick(entry.name);
             let refusal = case.refused.iter().find(|(name, _)| *name == entry.name);
@@ -337,7 +374,7 @@ fn values_that_are_not_finite_never_become_a_map() {
         );
         let supervision = Supervision::labels(set.labels());
         let problem = Problem::new(&corpus, &supervision).unwrap();
-        for entry in ENTRIES {
+        for entry in learners() {
             let learner = quick(entry.name);
             match learner.fit(&problem, &mut Run::new(1)) {
                 Err(error) => {
@@ -374,7 +411,7 @@ fn neither_scale_nor_offset_changes_what_is_learned() {
         ("× 1e12", Set::mapped(|_, _, v| v * 1e12), 0.01),
         ("+ 1e4", Set::mapped(|_, _, v| v + 1e4), 0.02),
     ];
-    for entry in ENTRIES {
+    for entry in learners() {
         let learner = quick(entry.name);
         let space = learner.spaces()[0];
         let of = |set: &Set| precision(&fit(learner.as_ref(), set).unwrap(), space, set);
@@ -415,7 +452,7 @@ fn vectors_of_another_dimension_are_refused_at_use() {
     let corpus = set.corpus().unwrap();
     let expected =
         "dimension of the vectors: expected 6 (what the metric was made for), but found 5";
-    for entry in ENTRIES {
+    for entry in learners() {
         let learner = quick(entry.name);
         let map = fit(learner.as_ref(), &set).unwrap();
         for space in learner.spaces() {
@@ -477,7 +514,7 @@ fn refused_by_every_learner(recipe: &str, set: &Set, expected: &str) {
     let steps = recipe.fit(&part, None).unwrap();
     let prepared = PreparedCorpus::new(&part, None, &steps);
     let problem = Problem::new(&prepared, &supervision).unwrap();
-    for entry in ENTRIES {
+    for entry in learners() {
         let learner = quick(entry.name);
         let outcome = learner.fit(&problem, &mut Run::new(1)).and_then(|map| {
             let space = learner.spaces()[0];

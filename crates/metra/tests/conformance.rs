@@ -12,7 +12,7 @@ use metra::metric::{
 };
 use metra::random::Stream;
 use metra::search::top_k;
-use metra::supervision::{Judgement, Judgements, Labels, Supervision};
+use metra::supervision::{ClassOrdering, Judgement, Judgements, Labels, Orderings, Supervision};
 use std::collections::BTreeMap;
 
 /// One learner with settings that make it quick, and what is expected of it.
@@ -25,6 +25,8 @@ struct Case {
     labels_only: bool,
     /// A closed form, in which the order of the rows can change nothing but rounding.
     closed_form: bool,
+    /// Learns from orderings of classes alone, which are then made from the signal.
+    orderings: bool,
 }
 
 const CASES: &[Case] = &[
@@ -34,6 +36,7 @@ const CASES: &[Case] = &[
         learned: false,
         labels_only: false,
         closed_form: true,
+        orderings: false,
     },
     Case {
         name: "cosine",
@@ -41,6 +44,7 @@ const CASES: &[Case] = &[
         learned: false,
         labels_only: false,
         closed_form: true,
+        orderings: false,
     },
     Case {
         name: "pca",
@@ -48,6 +52,7 @@ const CASES: &[Case] = &[
         learned: false,
         labels_only: false,
         closed_form: true,
+        orderings: false,
     },
     Case {
         name: "whitening",
@@ -55,6 +60,7 @@ const CASES: &[Case] = &[
         learned: false,
         labels_only: false,
         closed_form: true,
+        orderings: false,
     },
     Case {
         name: "lda",
@@ -62,6 +68,7 @@ const CASES: &[Case] = &[
         learned: true,
         labels_only: true,
         closed_form: true,
+        orderings: false,
     },
     Case {
         name: "warca",
@@ -69,6 +76,23 @@ const CASES: &[Case] = &[
         learned: true,
         labels_only: false,
         closed_form: false,
+        orderings: false,
+    },
+    Case {
+        name: "qwise",
+        settings: &[("count", "1500")],
+        learned: true,
+        labels_only: false,
+        closed_form: false,
+        orderings: false,
+    },
+    Case {
+        name: "attributes",
+        settings: &[("count", "1500"), ("quadruplets", "class")],
+        learned: true,
+        labels_only: false,
+        closed_form: false,
+        orderings: true,
     },
 ];
 
@@ -93,6 +117,15 @@ impl Case {
     fn learner(&self) -> Box<dyn Learner> {
         build(self.name, self.settings)
     }
+
+    /// What it can learn from, about the rows of a set.
+    fn supervision(&self, corpus: &dyn Corpus, classes: &[i64]) -> Supervision {
+        let labels = Labels::from_numbers(classes).unwrap();
+        if self.orderings {
+            return Supervision::Orderings(by_signal(corpus, labels));
+        }
+        Supervision::labels(labels)
+    }
 }
 
 fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn Learner> {
@@ -101,6 +134,24 @@ fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn Learner> {
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     find(name).unwrap().build(&settings).unwrap()
+}
+
+/// Classes ordered by their means in each of the coordinates that tell them apart.
+fn by_signal(corpus: &dyn Corpus, labels: Labels) -> Orderings {
+    let rows = gathered(corpus);
+    let orderings = (0..SET.signal).map(|column| {
+        let mean = |class: u32| {
+            let members = labels.members(class);
+            let values = members.iter().map(|row| rows.row(*row as usize)[column]);
+            values.sum::<f32>() / members.len() as f32
+        };
+        let mut classes: Vec<u32> = (0..labels.classes() as u32).collect();
+        classes.sort_by(|a, b| mean(*a).total_cmp(&mean(*b)));
+        let names: Vec<&str> = classes.iter().map(|class| labels.name(*class)).collect();
+        ClassOrdering::parse(&format!("column {column}"), &names.join("<")).unwrap()
+    });
+    let orderings = orderings.collect();
+    Orderings::new(labels, orderings).unwrap()
 }
 
 fn by_labels(set: &Labelled) -> Supervision {
@@ -174,6 +225,7 @@ fn score(space: Space, query: &[f32], item: &[f32]) -> f64 {
         Space::SquaredL2 => query.iter().zip(&item).map(|(a, b)| (a - b).powi(2)).sum(),
         Space::InnerProduct => -product,
         Space::Cosine => -product / (length(&query) * length(&item)),
+        Space::Blocks { .. } => unreachable!("blocks have no embedding that a store could search"),
     }
 }
 
@@ -202,9 +254,9 @@ fn gathered(corpus: &dyn Corpus) -> RowBuf {
 #[test]
 fn embedding_keeps_the_order_of_the_dissimilarity_in_every_space() {
     let set = SET.rows(300);
-    let supervision = by_labels(&set);
     let queries = Subset::new(&set.corpus, (0..40).collect()).unwrap();
     for case in CASES {
+        let supervision = case.supervision(&set.corpus, &set.classes);
         let learner = case.learner();
         assert!(!learner.spaces().is_empty());
         for recipe in ["none", "centre+scale"] {
@@ -259,8 +311,8 @@ fn check_order(chain: &Chain, queries: &dyn Corpus, items: &MemoryCorpus, what: 
 #[test]
 fn a_second_fit_gives_the_same_bytes() {
     let set = SET.rows(300);
-    let supervision = by_labels(&set);
     for case in CASES {
+        let supervision = case.supervision(&set.corpus, &set.classes);
         let learner = case.learner();
         let first = bytes(learner.as_ref(), &set.corpus, &supervision);
         let again = bytes(learner.as_ref(), &set.corpus, &supervision);
@@ -277,6 +329,7 @@ fn another_seed_or_another_set_gives_other_bytes() {
     let supervision = by_labels(&set);
     for case in CASES.iter().filter(|case| !case.settings.is_empty()) {
         let learner = case.learner();
+        let supervision = case.supervision(&set.corpus, &set.classes);
         let one = bytes(learner.as_ref(), &set.corpus, &supervision);
         let two = bytes(learner.as_ref(), &other.corpus, &supervision);
         assert!(one != two, "{}", case.name);
@@ -294,8 +347,8 @@ fn one_thread_and_two_give_the_same_bytes() {
     let tall = SET.rows(2500);
     let wide = Nuisance { noise: 296, ..SET }.rows(120);
     for set in [&tall, &wide] {
-        let supervision = by_labels(set);
         for case in CASES {
+            let supervision = case.supervision(&set.corpus, &set.classes);
             let with = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                 let pool = pool.build().unwrap();
@@ -344,13 +397,13 @@ fn the_order_of_the_rows_changes_nothing() {
 #[test]
 fn a_saved_model_is_the_model_that_is_loaded() {
     let set = SET.rows(300);
-    let supervision = by_labels(&set);
     let folder = tempfile::tempdir().unwrap();
     let recipe: Recipe = "centre+scale".parse().unwrap();
     let steps = recipe.fit(&set.corpus, None).unwrap();
     let prepared = PreparedCorpus::new(&set.corpus, None, &steps);
-    let problem = Problem::new(&prepared, &supervision).unwrap();
     for case in CASES {
+        let supervision = case.supervision(&set.corpus, &set.classes);
+        let problem = Problem::new(&prepared, &supervision).unwrap();
         let learner = case.learner();
         let mut run = Run::new(5);
         let map = learner.fit(&problem, &mut run).unwrap();
@@ -401,11 +454,16 @@ fn supervision_that_cannot_be_used_is_named_with_what_is_needed() {
         let learner = case.learner();
         for problem in [&one, &two] {
             match learner.fit(problem, &mut Run::new(1)) {
-                Ok(_) => assert!(!case.labels_only, "{}", case.name),
+                Ok(_) => assert!(!case.labels_only && !case.orderings, "{}", case.name),
                 Err(error) => {
                     let text = error.to_string();
-                    assert!(case.labels_only, "{text}");
-                    let parts = [case.name, "needs class labels", "relevance judgements"];
+                    assert!(case.labels_only || case.orderings, "{text}");
+                    let needs = if case.orderings {
+                        "needs orderings of classes"
+                    } else {
+                        "needs class labels"
+                    };
+                    let parts = [case.name, needs, "relevance judgements"];
                     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
                 }
             }
@@ -446,11 +504,11 @@ fn learned_metrics_beat_euclid_on_rows_they_have_not_seen() {
     let set = SET.rows(600);
     let train = Subset::new(&set.corpus, (0..300).collect()).unwrap();
     let test = Subset::new(&set.corpus, (300..600).collect()).unwrap();
-    let supervision = Supervision::labels(Labels::from_numbers(&set.classes[..300]).unwrap());
     let labels = Labels::from_numbers(&set.classes[300..]).unwrap();
     let truth = LeaveOneOut(&labels);
     let base = precision(&Map::Identity, Space::SquaredL2, &test, &test, &truth);
     for case in CASES.iter().filter(|case| case.learned) {
+        let supervision = case.supervision(&train, &set.classes[..300]);
         let map = fit(case.learner().as_ref(), &train, &supervision);
         let learned = precision(&map, Space::SquaredL2, &test, &test, &truth);
         assert!(learned > base + CLEARLY, "{}: {learned}, {base}", case.name);

@@ -7,6 +7,7 @@
 
 mod counts;
 mod evaluation;
+mod gaussian;
 mod knn;
 mod measure;
 mod measures;
@@ -17,6 +18,7 @@ mod thresholds;
 mod truth;
 
 pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
+pub use gaussian::Gaussians;
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
 pub use measures::{PlaceCounts, TieGroup};

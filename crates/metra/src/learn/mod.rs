@@ -8,6 +8,7 @@ mod discriminant;
 mod parameters;
 mod prepare;
 mod principal;
+pub mod qwise;
 mod reduce;
 pub mod registry;
 pub mod warca;

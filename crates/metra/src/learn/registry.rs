@@ -1,7 +1,9 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
 use super::{
-    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening, warca::Warca,
+    Checked, Cosine, Euclid, Lda, Learner, Parameter, Parameters, Pca, Whitening,
+    qwise::{Attributes, Qwise},
+    warca::Warca,
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -64,6 +66,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels or relevance judgements",
         parameters: Warca::describe,
         build: |values| boxed(read::<Warca>(values)?.check()),
+    },
+    Entry {
+        name: "qwise",
+        summary: "Weights of columns or blocks, or a matrix, from comparisons of pairs.",
+        needs: "quadruplets, triplets, pairs, labels, judgements or a taxonomy",
+        parameters: Qwise::describe,
+        build: |values| boxed(read::<Qwise>(values)?.check()),
+    },
+    Entry {
+        name: "attributes",
+        summary: "One number an attribute, from orderings of classes by it.",
+        needs: "orderings of classes",
+        parameters: Attributes::describe,
+        build: |values| boxed(read::<Attributes>(values)?.check()),
     },
 ];
 

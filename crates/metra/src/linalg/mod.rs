@@ -13,7 +13,8 @@ mod simd;
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
 pub use kernels::{Kernel, chi_square, gram, gram_within};
 pub use products::{
-    BLOCK_ROWS, accumulate_outer, cross, map_rows, mix, squared_norms, transposed_product,
+    BLOCK_ROWS, accumulate_outer, block_distance, cross, map_rows, mix, squared_norms,
+    transposed_product,
 };
 pub use rows::{RowBuf, Rows};
 pub use simd::vectorized;

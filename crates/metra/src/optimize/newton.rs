@@ -78,7 +78,11 @@ impl Newton {
     pub fn minimise(&self, objective: &mut dyn Objective, start: &[f64]) -> Result<Minimum> {
         let dim = objective.dim();
         if start.len() != dim {
-            return Err(Error::shape("numbers in the starting point", dim, start.len()));
+            return Err(Error::shape(
+                "numbers in the starting point",
+                dim,
+                start.len(),
+            ));
         }
         let mut point = start.to_vec();
         self.project(&mut point);
@@ -278,7 +282,9 @@ mod tests {
             let mut whole = Mat::zeros(self.dim(), self.dim());
             self.add_hessian(&mut whole)?;
             for (row, target) in out.iter_mut().enumerate() {
-                *target = (0..self.dim()).map(|c| whole[(row, c)] * direction[c]).sum();
+                *target = (0..self.dim())
+                    .map(|c| whole[(row, c)] * direction[c])
+                    .sum();
             }
             Ok(())
         }

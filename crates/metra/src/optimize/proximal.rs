@@ -43,10 +43,18 @@ pub struct ProximalMinimum {
 
 impl ProximalGradient {
     /// Minimise from `start`.
-    pub fn minimise(&self, objective: &mut dyn Composite, start: &[f64]) -> Result<ProximalMinimum> {
+    pub fn minimise(
+        &self,
+        objective: &mut dyn Composite,
+        start: &[f64],
+    ) -> Result<ProximalMinimum> {
         let dim = objective.dim();
         if start.len() != dim {
-            return Err(Error::shape("numbers in the starting point", dim, start.len()));
+            return Err(Error::shape(
+                "numbers in the starting point",
+                dim,
+                start.len(),
+            ));
         }
         let mut point = start.to_vec();
         let mut ahead = point.clone();
@@ -94,7 +102,11 @@ impl ProximalGradient {
             } else {
                 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt())
             };
-            let push = if uphill { 0.0 } else { (momentum - 1.0) / following };
+            let push = if uphill {
+                0.0
+            } else {
+                (momentum - 1.0) / following
+            };
             momentum = following;
             for (((a, n), p), m) in ahead.iter_mut().zip(&next).zip(&mut point).zip(&moved) {
                 *p = *n;
