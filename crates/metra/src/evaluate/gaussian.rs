@@ -123,8 +123,7 @@ impl Class {
         let mut volume = 0.0;
         for k in 0..dim {
             let pivot = lower[(k, k)] * lower[(k, k)];
-            // A comparison with NaN is false: it counts as singular.
-            if !(pivot > SINGULAR * covariance[(k, k)]) {
+            if pivot.is_nan() || pivot <= SINGULAR * covariance[(k, k)] {
                 return None;
             }
             volume += pivot.ln();
@@ -232,7 +231,7 @@ mod tests {
         };
         let own: Vec<Mat<f64>> = (0..3).map(covariance).collect();
         let pooled = (&own[0] + &own[1] + &own[2]) * faer::Scale(1.0 / 3.0);
-        for row in 0..count {
+        for (row, found) in found.iter().enumerate() {
             let mut best = (f64::INFINITY, 0);
             for (c, own) in own.iter().enumerate() {
                 let mixed = own * faer::Scale(0.7) + &pooled * faer::Scale(0.3);
@@ -244,7 +243,7 @@ mod tests {
                     best = (surprise, c as u32);
                 }
             }
-            assert_eq!(found[row], best.1, "row {row}");
+            assert_eq!(*found, best.1, "row {row}");
         }
         assert!(found.iter().zip(&classes).any(|(f, c)| i64::from(*f) != *c));
     }

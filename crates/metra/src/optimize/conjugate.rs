@@ -36,7 +36,7 @@ pub(super) fn solve(
         let curvature = dot(&direction, &product);
         // Rounding can make the curvature of a flat direction vanish: what was found so far is a
         // descent direction already.
-        if !(curvature > 0.0) {
+        if curvature.is_nan() || curvature <= 0.0 {
             break;
         }
         let step = squared / curvature;

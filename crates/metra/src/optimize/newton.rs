@@ -186,7 +186,8 @@ impl Newton {
             conjugate(objective, gradient, free, tolerance, limit)?
         };
         // Rounding may spoil a step of a nearly singular H; the gradient always descends.
-        if !(dot(gradient, &step) > 0.0) {
+        let descent = dot(gradient, &step);
+        if descent.is_nan() || descent <= 0.0 {
             step.copy_from_slice(gradient);
         }
         for ((target, g), free) in step.iter_mut().zip(gradient).zip(free) {

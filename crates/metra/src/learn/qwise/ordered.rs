@@ -237,11 +237,11 @@ mod tests {
     use super::*;
     use crate::random::Stream;
 
-    /// Every constraint written out: (rows with signs, margin, weight).
-    fn listed(
-        pairs: &[LevelPair],
-        differences: &[Difference],
-    ) -> Vec<(Vec<(usize, f64)>, f64, f64)> {
+    /// Rows with signs, margin, weight.
+    type Listed = (Vec<(usize, f64)>, f64, f64);
+
+    /// Every constraint written out.
+    fn listed(pairs: &[LevelPair], differences: &[Difference]) -> Vec<Listed> {
         let mut all = Vec::new();
         for p in pairs {
             for i in &p.high {
