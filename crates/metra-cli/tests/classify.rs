@@ -59,8 +59,11 @@ fn classes_are_found_by_gaussians_and_by_neighbours() {
             row["base"].as_f64().unwrap(),
             row["learned"].as_f64().unwrap(),
         );
-        // 30 rows a class cannot make a covariance of 40 numbers: the plain base is 5-NN.
-        assert!(learned > 0.8 && learned > base + 0.1, "{classifier}: {row}");
+        assert!(learned > 0.8, "{classifier}: {row}");
+        // 30 rows a class make no covariance of 40 numbers, so that the plain base is 5-NN; half
+        // pooled there is one, and with it the base needs no map on this set.
+        let same_base = classifier == "gaussian:0.5";
+        assert!(same_base || learned > base + 0.1, "{classifier}: {row}");
         let line = "eval m.safetensors set.parquet --label label --splits splits.json";
         let again = report(folder, &format!("{line} --classifier {classifier}"));
         // Train judged what had learned from validation rows too, on the same references.
@@ -90,9 +93,7 @@ fn what_does_not_fit_is_refused() {
     );
     let error = refused("eval euclid set.parquet --label label --protocol classify");
     assert!(error.contains("--splits"), "{error}");
-    let splits = "--splits splits.json --split 0";
-    let error = refused(&format!(
-        "{train} --prepare none {splits} --rank 40 --classifier gaussian"
-    ));
+    let wide = "train set.parquet --label label --method pca --rank 40 --splits splits.json";
+    let error = refused(&format!("{wide} --classifier gaussian"));
     assert!(error.contains("its covariance is singular"), "{error}");
 }

@@ -37,8 +37,8 @@ pub(super) struct OrderedLoss {
     /// 1 / sum of weights.
     share: f64,
     sweeps: Vec<Sweep>,
-    /// Second derivative of each difference.
-    bends: Vec<f64>,
+    /// The differences on their parabola, with their second derivative: mostly few.
+    bends: Vec<(u32, f64)>,
 }
 
 /// One level pair at the scores last evaluated.
@@ -83,12 +83,14 @@ impl OrderedLoss {
             value += sweep.evaluate(pair, self.hinge, scores, slopes);
         }
         self.bends.clear();
-        for d in &self.differences {
+        for (number, d) in self.differences.iter().enumerate() {
             let t = d.of(scores);
             value += d.weight * self.hinge.value(d.margin, t);
             d.scatter(d.weight * self.hinge.slope(d.margin, t), slopes);
-            self.bends
-                .push(d.weight * self.hinge.curvature(d.margin, t));
+            let bend = d.weight * self.hinge.curvature(d.margin, t);
+            if bend > 0.0 {
+                self.bends.push((number as u32, bend));
+            }
         }
         for slope in slopes.iter_mut() {
             *slope *= self.share;
@@ -103,10 +105,9 @@ impl OrderedLoss {
         for (pair, sweep) in self.pairs.iter().zip(&self.sweeps) {
             sweep.bend(pair.weight / (2.0 * self.hinge.smoothing), direction, out);
         }
-        for (d, bend) in self.differences.iter().zip(&self.bends) {
-            if *bend > 0.0 {
-                d.scatter(bend * d.of(direction), out);
-            }
+        for (number, bend) in &self.bends {
+            let d = &self.differences[*number as usize];
+            d.scatter(bend * d.of(direction), out);
         }
         for value in out.iter_mut() {
             *value *= self.share;
