@@ -61,6 +61,19 @@ pub enum Error {
         /// What it was given.
         found: String,
     },
+    /// A class's rows determine no Gaussian.
+    #[error(
+        "class {class:?}: its covariance is singular ({rows} rows of {dim} numbers): expected more \
+         rows than numbers that differ, or a share of the pooled covariance"
+    )]
+    Covariance {
+        /// The class's name.
+        class: String,
+        /// Its rows.
+        rows: usize,
+        /// Numbers in a row.
+        dim: usize,
+    },
     /// A score is NaN or infinite, so no ranking exists.
     #[error(
         "the score of query {query} and item {item} is {score}: a ranking needs finite scores \

@@ -47,6 +47,8 @@ table! {
     frml: "frml", FRML, Labels, true, false;
     slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
     slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
+    qwise: "qwise", &[("count", "1500")], Labels, true, false;
+    attributes: "attributes", &[("count", "1500"), ("quadruplets", "class")], Orderings, true, false;
 }
 
 const WARCA: Settings = &[
@@ -84,6 +86,21 @@ fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn Learner> {
 
 fn by_labels(set: &Labelled) -> Supervision {
     Supervision::labels(Labels::from_numbers(&set.classes).unwrap())
+}
+
+/// What else a learner is said to learn from must work as well.
+#[test]
+fn qwise_learns_from_every_kind_of_comparison() {
+    for told in [Told::Taxonomy, Told::Pairs, Told::Triplets, Told::Mixed] {
+        let learner = || Ok(build("qwise", &[("count", "1500")]));
+        let case = Case {
+            learner: &learner,
+            told,
+            learns: true,
+            closed_form: false,
+        };
+        assert_eq!(broken(&case), Vec::<String>::new(), "{told:?}");
+    }
 }
 
 #[test]

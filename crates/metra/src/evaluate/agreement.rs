@@ -261,6 +261,13 @@ fn embedded(
                     }
                     -sum(query, item, |a, b| a * b) / (lengths[0] * lengths[1])
                 }
+                Space::Blocks { size } => {
+                    let size = size.max(1) as usize;
+                    let blocks = query.chunks(size).zip(item.chunks(size));
+                    blocks
+                        .map(|(q, x)| sum(q, x, |a, b| (a - b) * (a - b)).sqrt())
+                        .sum()
+                }
             };
             finite(score, pair)
         })

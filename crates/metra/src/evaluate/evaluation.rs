@@ -146,6 +146,7 @@ pub fn evaluate(
     options: &Options<'_>,
 ) -> Result<Evaluation> {
     check_dimensions(queries, items)?;
+    Measure::check_ranked(&options.measures)?;
     for (what, corpus, expected) in [
         ("queries", queries, truth.queries() as u64),
         ("items", items, truth.items()),

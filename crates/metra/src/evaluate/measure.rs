@@ -31,9 +31,23 @@ pub enum Measure {
     /// `minp`: number of relevant items / rank of the last of them (inverse negative penalty, Ye et
     /// al., TPAMI 2021).
     InverseNegativePenalty,
+    /// `accuracy`: whether the class found is the query's; of classifiers, not of rankings.
+    Accuracy,
 }
 
 impl Measure {
+    /// An error if one of them is not a measure of a ranking.
+    pub(super) fn check_ranked(measures: &[Measure]) -> Result<()> {
+        if measures.contains(&Measure::Accuracy) {
+            return Err(Error::parameter(
+                "measure",
+                "one of a ranking (accuracy is measured with a classifier)",
+                Measure::Accuracy,
+            ));
+        }
+        Ok(())
+    }
+
     /// What a report shows when nothing was asked for.
     pub const DEFAULT: [Measure; 8] = [
         Measure::AveragePrecision,
@@ -61,6 +75,7 @@ impl fmt::Display for Measure {
             Measure::ReciprocalRank => f.write_str("mrr"),
             Measure::Auc => f.write_str("auc"),
             Measure::InverseNegativePenalty => f.write_str("minp"),
+            Measure::Accuracy => f.write_str("accuracy"),
         }
     }
 }
@@ -73,7 +88,7 @@ impl FromStr for Measure {
             Error::parameter(
                 "measure",
                 "one of map, ndcg, ndcg@k, p@k, r@k, cmc@k (rank-k), cmc-mean@k, cmc-area, mrr, \
-                 auc, minp with a whole number k from 1 on",
+                 auc, minp, accuracy with a whole number k from 1 on",
                 name,
             )
         };
@@ -85,6 +100,7 @@ impl FromStr for Measure {
             "mrr" => Some(Measure::ReciprocalRank),
             "auc" => Some(Measure::Auc),
             "minp" => Some(Measure::InverseNegativePenalty),
+            "accuracy" => Some(Measure::Accuracy),
             _ => None,
         };
         if let Some(measure) = plain {
@@ -128,6 +144,7 @@ mod tests {
             "mrr",
             "auc",
             "minp",
+            "accuracy",
         ] {
             assert_eq!(name.parse::<Measure>().unwrap().to_string(), name);
         }

@@ -87,6 +87,8 @@ impl PlaceCounts {
             Measure::ReciprocalRank => self.first_rank(|rank| 1.0 / rank as f64, None),
             Measure::Auc => self.auc(),
             Measure::InverseNegativePenalty => self.inverse_negative_penalty(),
+            // Refused before any ranking is counted: there is no classifier here.
+            Measure::Accuracy => 0.0,
         }
     }
 

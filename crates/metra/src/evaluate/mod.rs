@@ -9,6 +9,7 @@
 mod agreement;
 mod counts;
 mod evaluation;
+mod gaussian;
 mod knn;
 mod measure;
 mod measures;
@@ -20,6 +21,7 @@ mod truth;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
 pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
+pub use gaussian::Gaussians;
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
 pub use measures::{PlaceCounts, TieGroup};

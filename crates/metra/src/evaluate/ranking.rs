@@ -30,6 +30,7 @@ pub struct RankedQuery {
 /// Measure given rankings. Irrelevant items that were not ranked are unknown, so `auc` and
 /// `cmc-area` speak of the ranked items only.
 pub fn evaluate_ranking(queries: &[RankedQuery], options: &Options<'_>) -> Result<Evaluation> {
+    super::Measure::check_ranked(&options.measures)?;
     let mut tally = Tally::new(options);
     let mut order: Vec<RankedItem> = Vec::new();
     for (number, query) in queries.iter().enumerate() {

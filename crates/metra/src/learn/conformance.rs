@@ -298,6 +298,14 @@ fn score(space: Space, query: &[f32], item: &[f32]) -> f64 {
         Space::SquaredL2 => pairs().map(|(a, b)| (a - b).powi(2)).sum(),
         Space::InnerProduct => -product,
         Space::Cosine => -product / (length(query) * length(item)),
+        Space::Blocks { size } => {
+            let blocks = query.chunks(size as usize).zip(item.chunks(size as usize));
+            let squares = blocks.map(|(q, x)| {
+                let pairs = q.iter().zip(x);
+                pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>()
+            });
+            squares.map(f64::sqrt).sum()
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod kernel;
 mod parameters;
 mod prepare;
 mod principal;
+pub mod qwise;
 mod reduce;
 pub mod registry;
 pub mod slr;

@@ -1,5 +1,6 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
+use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
@@ -92,6 +93,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels or relevance judgements",
         parameters: SlrAdapter::describe,
         build: |values| boxed(read::<SlrAdapter>(values)?.check()),
+    },
+    Entry {
+        name: "qwise",
+        summary: "Weights of columns or blocks, or a matrix, from comparisons of pairs.",
+        needs: "quadruplets, triplets, pairs, labels, judgements or a taxonomy",
+        parameters: Qwise::describe,
+        build: |values| boxed(read::<Qwise>(values)?.check()),
+    },
+    Entry {
+        name: "attributes",
+        summary: "One number an attribute, from orderings of classes by it.",
+        needs: "orderings of classes",
+        parameters: Attributes::describe,
+        build: |values| boxed(read::<Attributes>(values)?.check()),
     },
 ];
 

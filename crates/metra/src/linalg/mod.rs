@@ -14,7 +14,8 @@ pub use decompose::{Eigen, Symmetric, discriminant_directions};
 pub use kernels::{Kernel, gram, gram_within};
 pub(crate) use kernels::{finish_kernel, raw_kernel_within};
 pub use products::{
-    BLOCK_ROWS, accumulate_outer, cross, map_rows, mix, squared_norms, transposed_product,
+    BLOCK_ROWS, accumulate_outer, block_distance, cross, map_rows, mix, squared_norms,
+    transposed_product,
 };
 pub use rows::{RowBuf, Rows};
 pub use simd::vectorized;

@@ -2,7 +2,7 @@
 
 use super::{Embedding, KernelMap, LowRank, Map, Metric, Side, Space};
 use crate::data::{Batch, ElementMap};
-use crate::linalg::{RowBuf, cross};
+use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
 
 /// One step of preprocessing, with what was fitted for it.
@@ -150,6 +150,7 @@ impl Chain {
         };
         let prepared = chain.prepared_dim()?;
         chain.map.check(prepared)?;
+        chain.space.check(chain.map.output_dim(prepared))?;
         Ok(chain)
     }
 
@@ -177,12 +178,6 @@ impl Chain {
     /// The map.
     pub fn map(&self) -> &Map {
         &self.map
-    }
-
-    /// The same maps compared in another space.
-    pub fn with_space(mut self, space: Space) -> Self {
-        self.space = space;
-        self
     }
 
     /// Names of the groups whose means the preprocessing subtracts, if it does.
@@ -276,6 +271,13 @@ impl Metric for Chain {
                 normalise(&mut right)?;
                 cross(left.rows(), right.rows(), -1.0, out);
             }
+            Space::Blocks { size } => {
+                for (query, out) in left.rows().iter().zip(out.chunks_exact_mut(right.len())) {
+                    for (item, out) in right.rows().iter().zip(out) {
+                        *out = block_distance(query, item, size as usize);
+                    }
+                }
+            }
         }
         match out.iter().position(|score| !score.is_finite()) {
             None => Ok(()),
@@ -288,7 +290,11 @@ impl Metric for Chain {
     }
 
     fn embedding(&self) -> Option<&dyn Embedding> {
-        Some(self)
+        match self.space {
+            // Vectors come out of the map here as well, but nothing else can search them.
+            Space::Blocks { .. } => None,
+            _ => Some(self),
+        }
     }
 }
 
@@ -384,6 +390,16 @@ mod tests {
             .dissimilarity(&queries, &items, &mut out)
             .unwrap();
         assert!((out[0] + 0.6).abs() < 1e-6 && (out[1] + 0.8).abs() < 1e-6);
+        // Blocks of one number: |3 − 3| + |4 − 0| and |3 − 0| + |4 − 8|.
+        chain(Space::Blocks { size: 1 })
+            .dissimilarity(&queries, &items, &mut out)
+            .unwrap();
+        assert_eq!(out, vec![4.0, 7.0]);
+        // One block of both: the Euclidean distance, not squared.
+        let whole = chain(Space::Blocks { size: 2 });
+        whole.dissimilarity(&queries, &items, &mut out).unwrap();
+        assert_eq!(out, vec![4.0, 5.0]);
+        assert!(whole.embedding().is_none());
         let zero = [0.0, 0.0];
         let zeros = Batch::new(Rows::new(&zero, 2).unwrap());
         assert!(
@@ -401,5 +417,7 @@ mod tests {
             error.to_string(),
             "dimension of the vectors before step \"centre\": expected 3, but found 2"
         );
+        let uneven = Chain::new(3, Vec::new(), Map::Identity, Space::Blocks { size: 2 });
+        assert!(uneven.unwrap_err().to_string().contains("size of blocks"));
     }
 }

@@ -1,7 +1,7 @@
 //! Scores between blocks of queries and tiles of items, for search and evaluation alike.
 //!
-//! In every space a score is `offset(item) + factor · query·item` over converted rows, smaller being
-//! nearer, so that one matrix product and one addition serve all three:
+//! In the spaces of vector stores a score is `offset(item) + factor · query·item` over converted
+//! rows, smaller being nearer, so that one matrix product and one addition serve all three:
 //!
 //! * squared Euclid: |x|² − 2q·x (|q|² moves no order and is added where a value is reported).
 //!   Both sides are moved by the items' mean first: in f32 this form loses the near neighbours of
@@ -9,11 +9,14 @@
 //! * inner product: −q·x;
 //! * cosine: −q·x over rows of length one.
 //!
+//! Sums of block distances have no such form: they are worked out pair by pair from differences and
+//! stand in the place of the products.
+//!
 //! Tiles have a fixed size and the last one is filled up with zeros, so that every score comes from
 //! a product of the same shape: equal rows get equal scores wherever they lie, and ties are ties.
 
 use crate::data::{Corpus, RowId};
-use crate::linalg::{RowBuf, Rows, cross, vectorized};
+use crate::linalg::{RowBuf, Rows, block_distance, cross, vectorized};
 use crate::metric::Space;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
@@ -68,18 +71,19 @@ impl<'a> Items<'a> {
             return Err(Error::Data("there is no item to search".into()));
         }
         let dim = corpus.dim();
+        space.check(dim)?;
         let mut items = Items {
             corpus,
             space,
             centre: match space {
                 Space::SquaredL2 => mean(corpus)?,
-                Space::InnerProduct | Space::Cosine => Vec::new(),
+                Space::InnerProduct | Space::Cosine | Space::Blocks { .. } => Vec::new(),
             },
             offsets: vec![0.0; len.div_ceil(TILE) * TILE],
             largest: 0.0,
             kept: None,
         };
-        let keep = space != Space::InnerProduct && len.saturating_mul(dim) <= KEPT_VALUES;
+        let keep = converts(space) && len.saturating_mul(dim) <= KEPT_VALUES;
         let mut kept = RowBuf::zeros(if keep { items.offsets.len() } else { 0 }, dim);
         let mut offsets = std::mem::take(&mut items.offsets);
         let visit = |number: usize, offsets: &mut [f32], target: Option<&mut [f32]>| {
@@ -200,6 +204,11 @@ impl<'a> Items<'a> {
         out.resize(queries.rows.len() * width, 0.0);
         let mut all = MatMut::from_row_major_slice_mut(out, queries.rows.len(), width);
         for (place, tile) in tiles.clone().enumerate() {
+            if let Space::Blocks { size } = self.space {
+                let target = all.rb_mut().subcols_mut(place * TILE, TILE);
+                block_scores(queries.rows.rows(), self.tile(tile, buffer)?, size, target);
+                continue;
+            }
             matmul(
                 all.rb_mut().subcols_mut(place * TILE, TILE),
                 Accum::Replace,
@@ -231,6 +240,10 @@ impl<'a> Items<'a> {
     /// Products of a block of queries with any converted items, row-major.
     pub(crate) fn products_with(&self, queries: &QueryBlock, items: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(queries.rows.len() * items.len(), 0.0);
+        if let Space::Blocks { size } = self.space {
+            let target = MatMut::from_row_major_slice_mut(out, queries.rows.len(), items.len());
+            return block_scores(queries.rows.rows(), items, size, target);
+        }
         cross(queries.rows.rows(), items, self.factor(), out);
     }
 
@@ -239,7 +252,7 @@ impl<'a> Items<'a> {
         match self.space {
             // Rounding can leave a distance of 0 slightly below it.
             Space::SquaredL2 => (f64::from(score) + squared).max(0.0) as f32,
-            Space::InnerProduct | Space::Cosine => score,
+            Space::InnerProduct | Space::Cosine | Space::Blocks { .. } => score,
         }
     }
 
@@ -247,6 +260,7 @@ impl<'a> Items<'a> {
         match self.space {
             Space::SquaredL2 => -2.0,
             Space::InnerProduct | Space::Cosine => -1.0,
+            Space::Blocks { .. } => 1.0,
         }
     }
 
@@ -263,7 +277,7 @@ impl<'a> Items<'a> {
         if let Some(kept) = &self.kept {
             return Ok(kept.rows().slice(number * TILE, end));
         }
-        if self.space == Space::InnerProduct
+        if !converts(self.space)
             && let Some(view) = self.corpus.view()
             && end <= view.len()
         {
@@ -293,7 +307,7 @@ impl<'a> Items<'a> {
     /// `origin` is the number of the row that a message names.
     fn convert(&self, row: &mut [f32], origin: RowId, what: &str) -> Result<()> {
         match self.space {
-            Space::InnerProduct => {}
+            Space::InnerProduct | Space::Blocks { .. } => {}
             Space::SquaredL2 => vectorized(
                 #[inline(always)]
                 || {
@@ -332,6 +346,25 @@ impl QueryBlock {
     pub(crate) fn squared(&self, place: usize) -> f64 {
         self.squared[place]
     }
+}
+
+/// Whether rows are changed before they are scored.
+fn converts(space: Space) -> bool {
+    matches!(space, Space::SquaredL2 | Space::Cosine)
+}
+
+/// Sums of block distances of all queries and items.
+fn block_scores(queries: Rows<'_>, items: Rows<'_>, size: u32, mut out: MatMut<'_, f32>) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (row, query) in queries.iter().enumerate() {
+                for (column, item) in items.iter().enumerate() {
+                    out[(row, column)] = block_distance(query, item, size as usize);
+                }
+            }
+        },
+    );
 }
 
 /// Check that queries and items can be compared.

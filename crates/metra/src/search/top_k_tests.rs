@@ -24,6 +24,9 @@ fn exact(space: Space, q: &[f32], x: &[f32]) -> f64 {
         Space::SquaredL2 => pairs().map(|(a, b)| (a - b).powi(2)).sum(),
         Space::InnerProduct => -dot,
         Space::Cosine => -dot / (length(q) * length(x)),
+        Space::Blocks { size } => (q.chunks(size as usize).zip(x.chunks(size as usize)))
+            .map(|(q, x)| exact(Space::SquaredL2, q, x).sqrt())
+            .sum(),
     }
 }
 
@@ -57,7 +60,7 @@ fn neighbours_equal_a_sort_in_every_space() {
         }
     }
     let (queries, items) = (random(20, 8, 1, 1.0, 0.0), random(1500, 8, 2, 1.0, 0.0));
-    for space in Space::ALL {
+    for space in Space::ALL.into_iter().chain([Space::Blocks { size: 4 }]) {
         let found = top_k(space, &queries, &items, 5, false).unwrap();
         for query in 0..20 {
             let q = queries.rows().row(query);
@@ -82,7 +85,7 @@ fn equal_rows_tie_wherever_they_lie() {
     let items = corpus(items, 37);
     for queries in [1, 3, 130] {
         let queries = random(queries, 37, 6, 1.0, 3.0);
-        for space in Space::ALL {
+        for space in Space::ALL.into_iter().chain([Space::Blocks { size: 37 }]) {
             let found = top_k(space, &queries, &items, 2051, false).unwrap();
             for query in 0..found.queries() {
                 let score = |item: u64| {

@@ -1,5 +1,6 @@
 //! What a study works on, and how a part of it is judged.
 
+use super::classifier::Classifier;
 use super::scores::Scores;
 use crate::data::{Corpus, Groups, RowId, Subset};
 use crate::evaluate::{
@@ -43,7 +44,7 @@ pub struct Material<'a> {
 pub type Validation<'a> = dyn Fn(&[Step], &Map) -> Result<f64> + 'a;
 
 /// Who is searched for by whom when a part is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Protocol {
     /// Every row of the part against all others of it.
     LeaveOneOut,
@@ -58,6 +59,8 @@ pub enum Protocol {
     CrossCamera,
     /// Queries against items.
     Judged,
+    /// Every row of the part is given a class, with the rows that were learned from as reference.
+    Classify(Classifier),
 }
 
 impl fmt::Display for Protocol {
@@ -68,6 +71,7 @@ impl fmt::Display for Protocol {
             Protocol::SingleShot { .. } => "single-shot",
             Protocol::CrossCamera => "cross-camera",
             Protocol::Judged => "judged",
+            Protocol::Classify(classifier) => return write!(f, "classify ({classifier})"),
         })
     }
 }
@@ -82,9 +86,10 @@ impl FromStr for Protocol {
             "single-shot" => Protocol::SingleShot { repeats: 1 },
             "cross-camera" => Protocol::CrossCamera,
             "judged" => Protocol::Judged,
+            "classify" => Protocol::Classify(Classifier::default()),
             other => {
-                let expected =
-                    "leave-one-out, against-training, single-shot, cross-camera or judged";
+                let expected = "leave-one-out, against-training, single-shot, cross-camera, \
+                                judged or classify";
                 return Err(Error::parameter("protocol", expected, format!("{other:?}")));
             }
         })
@@ -113,6 +118,7 @@ impl Protocol {
                 Measure::RecallAt(10),
                 Measure::RecallAt(100),
             ],
+            Protocol::Classify(_) => vec![Measure::Accuracy],
             _ => vec![
                 Measure::AveragePrecision,
                 Measure::PrecisionAt(1),
@@ -128,6 +134,7 @@ impl Protocol {
     pub fn criterion(self) -> Measure {
         match self {
             Protocol::Judged => Measure::NdcgAt(10),
+            Protocol::Classify(_) => Measure::Accuracy,
             _ => Measure::AveragePrecision,
         }
     }
@@ -265,6 +272,27 @@ impl<'a> Material<'a> {
                 })?;
                 let part_labels = labels.select(units)?;
                 let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
+                if let Protocol::Classify(classifier) = judging.protocol {
+                    let known = self.embed(chain, Side::Item, self.items, Some(trained))?;
+                    let known_labels = labels.select(trained)?;
+                    for (space, scores) in spaces.iter().zip(&mut scores) {
+                        let asked: (&dyn Corpus, &Labels) = (&asking, &part_labels);
+                        let found = classifier.right(
+                            *space,
+                            asked,
+                            (&known, &known_labels),
+                            &judging.measures,
+                        );
+                        match (found, scores) {
+                            (Ok(right), Ok(scores)) => {
+                                scores.extend_classified(units, |unit| self.cluster(unit), &right);
+                            }
+                            (Err(error), scores) => *scores = Err(error),
+                            (Ok(_), Err(_)) => {}
+                        }
+                    }
+                    return Ok(scores);
+                }
                 let cameras = self.items.groups.map(|g| g.select(units));
                 if judging.protocol == Protocol::AgainstTraining {
                     let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
@@ -418,6 +446,13 @@ pub fn check_protocol(material: &Material<'_>, protocol: Protocol) -> Result<()>
             "one for labels"
         };
         return Err(Error::parameter("protocol", expected, protocol));
+    }
+    if let Protocol::Classify(classifier) = protocol {
+        classifier.check()?;
+        if material.supervision.as_labels().is_none() {
+            let expected = "one that needs no class labels";
+            return Err(Error::parameter("protocol", expected, protocol));
+        }
     }
     if protocol == Protocol::CrossCamera && material.items.groups.is_none() {
         return Err(no_camera());

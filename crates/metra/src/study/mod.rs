@@ -1,12 +1,14 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod classifier;
 mod folds;
 mod holdout;
 mod material;
 mod repeat;
 mod scores;
 
+pub use classifier::Classifier;
 pub use folds::{folds, pool};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
@@ -311,6 +313,27 @@ impl<'a> Study<'a> {
         })
     }
 
+    /// Judge the vectors as they are. Where a Gaussian a class cannot be had of them, as with more
+    /// dimensions than rows, their five nearest neighbours vote instead.
+    fn judge_base(
+        &self,
+        spaces: &[Space],
+        units: &[u64],
+        trained: &[u64],
+        judging: &Judging,
+    ) -> Result<Vec<Result<Scores>>> {
+        let chain = Chain::identity(self.material.items.corpus.dim(), Space::SquaredL2);
+        let scores = (self.material).judge(&chain, spaces, units, trained, judging)?;
+        if !matches!(scores.first(), Some(Err(Error::Covariance { .. }))) {
+            return Ok(scores);
+        }
+        let voting = Judging {
+            protocol: Protocol::Classify(Classifier::Neighbours { k: 5 }),
+            ..judging.clone()
+        };
+        (self.material).judge(&chain, spaces, units, trained, &voting)
+    }
+
     /// The base: what was asked for, or the better of Euclid and cosine on the validation part.
     pub fn choose_base(&self, train: &[u64], validation: &[u64]) -> Result<Space> {
         if let Some(base) = self.base {
@@ -324,10 +347,7 @@ impl<'a> Study<'a> {
             measures: vec![self.criterion],
             ..self.judging.clone()
         };
-        let chain = Chain::identity(self.material.items.corpus.dim(), spaces[0]);
-        let scores = self
-            .material
-            .judge(&chain, &spaces, validation, train, &judging)?;
+        let scores = self.judge_base(&spaces, validation, train, &judging)?;
         let mut scores = scores.into_iter();
         let (euclid, cosine) = (scores.next(), scores.next());
         let euclid = euclid.transpose()?.map_or(0.0, |s| s.mean(self.criterion));
@@ -345,18 +365,13 @@ impl<'a> Study<'a> {
         test: &[u64],
         trained: &[u64],
     ) -> Result<Verdicts> {
-        let judge = |chain: &Chain, space: Space| -> Result<Scores> {
-            let scores = self
-                .material
-                .judge(chain, &[space], test, trained, &self.judging)?;
-            scores
-                .into_iter()
-                .next()
-                .unwrap_or_else(|| Err(Error::Data("no scores".into())))
+        let first = |scores: Vec<Result<Scores>>| -> Result<Scores> {
+            (scores.into_iter().next()).unwrap_or_else(|| Err(Error::Data("no scores".into())))
         };
-        let identity = Chain::identity(self.material.items.corpus.dim(), base);
-        let base = judge(&identity, base)?;
-        let learned = judge(fitted, crate::metric::Embedding::space(fitted))?;
+        let base = first(self.judge_base(&[base], test, trained, &self.judging)?)?;
+        let space = crate::metric::Embedding::space(fitted);
+        let learned = (self.material).judge(fitted, &[space], test, trained, &self.judging)?;
+        let learned = first(learned)?;
         if base.queries().is_empty() {
             return Err(Error::Data(format!(
                 "none of the {} test queries has anything relevant among what is searched",

@@ -36,6 +36,20 @@ impl Scores {
         self.skipped += found.skipped;
     }
 
+    /// Take in what a classifier found: one value a query, the same for every measure.
+    pub(super) fn extend_classified(
+        &mut self,
+        ids: &[u64],
+        cluster: impl Fn(u64) -> u64,
+        right: &[f64],
+    ) {
+        for values in &mut self.values {
+            values.extend_from_slice(right);
+        }
+        self.queries.extend_from_slice(ids);
+        self.clusters.extend(ids.iter().map(|id| cluster(*id)));
+    }
+
     /// What was measured.
     pub fn measures(&self) -> &[Measure] {
         &self.measures

@@ -18,7 +18,7 @@ use metra::evaluate::{
 };
 use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
 use metra::study::{
-    Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
+    Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
 };
 use metra::supervision::Supervision;
 use metra_files::{Filter, read_qrels_by_name, read_run, read_splits};
@@ -56,6 +56,10 @@ pub(crate) struct Eval {
     /// Who is searched for by whom: leave-one-out, single-shot, cross-camera
     #[arg(long)]
     protocol: Option<Protocol>,
+    /// Judge by classes found, with each split's training part as reference: gaussian,
+    /// gaussian:SHARE (of the pooled covariance) or knn:K
+    #[arg(long, conflicts_with = "protocol", requires = "splits")]
+    classifier: Option<Classifier>,
     /// How often the single-shot protocol draws images
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
@@ -239,8 +243,15 @@ impl Eval {
         tie_rank: Option<Vec<u32>>,
         common: &Common,
     ) -> Result<()> {
-        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
+        let protocol = match self.classifier {
+            Some(classifier) => Protocol::Classify(classifier),
+            None => protocol_for(self.protocol, self.repeats, &material.supervision),
+        };
         check_protocol(material, protocol)?;
+        ensure!(
+            !matches!(protocol, Protocol::Classify(_)) || self.splits.is_some(),
+            "classifying needs --splits: their training parts are what classes are known of"
+        );
         ensure!(
             protocol != Protocol::AgainstTraining,
             "against-training belongs to train; here name the gallery with --gallery-where"
@@ -254,9 +265,9 @@ impl Eval {
             empty: self.empty(),
             seed: self.seed,
         };
-        let judge = |chain: &Chain, units: &[u64]| -> Result<Scores> {
+        let judge = |chain: &Chain, train: &[u64], units: &[u64]| -> Result<Scores> {
             let space = [chain.space()];
-            let mut scores = material.judge(chain, &space, units, &[], &judging)?;
+            let mut scores = material.judge(chain, &space, units, train, &judging)?;
             Ok(scores.swap_remove(0)?)
         };
         let mut parts = Vec::new();
@@ -264,22 +275,22 @@ impl Eval {
             let set = read_splits(path)?;
             let names = split_names(set.by, material, unit_table, &self.columns)?;
             for split in &set.splits {
-                let (_, mut test) = split.positions(&names)?;
+                let (train, mut test) = split.positions(&names)?;
                 test.retain(|unit| units.binary_search(unit).is_ok());
-                parts.push(test);
+                parts.push((train, test));
             }
         } else {
-            parts.push(units.to_vec());
+            parts.push((Vec::new(), units.to_vec()));
         }
         let base_chain = self
             .base
             .map(|space| Chain::identity(material.items.corpus.dim(), space));
         let mut learned = Vec::new();
         let mut base = Vec::new();
-        for part in &parts {
-            learned.push(judge(chain, part)?);
+        for (train, test) in &parts {
+            learned.push(judge(chain, train, test)?);
             if let Some(base_chain) = &base_chain {
-                base.push(judge(base_chain, part)?);
+                base.push(judge(base_chain, train, test)?);
             }
         }
         let means = |scores: &Scores| -> BTreeMap<String, f64> {

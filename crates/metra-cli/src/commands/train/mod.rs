@@ -19,8 +19,8 @@ use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
 use metra::study::{
-    Chosen, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts,
-    check_protocol, pool, summarise,
+    Chosen, Classifier, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study,
+    Verdicts, check_protocol, pool, summarise,
 };
 use metra::supervision::Supervision;
 use metra_files::{Filter, NarrowingRule};
@@ -83,6 +83,9 @@ pub(crate) struct Train {
     /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
     #[arg(long)]
     protocol: Option<Protocol>,
+    /// Judge by classes found: gaussian, gaussian:SHARE (of the pooled covariance) or knn:K
+    #[arg(long, conflicts_with = "protocol")]
+    classifier: Option<Classifier>,
     /// How often the single-shot protocol draws images
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
@@ -268,7 +271,10 @@ impl Train {
     }
 
     fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
-        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
+        let protocol = match self.classifier {
+            Some(classifier) => Protocol::Classify(classifier),
+            None => protocol_for(self.protocol, self.repeats, &material.supervision),
+        };
         check_protocol(material, protocol)?;
         let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
         if let Some(rank) = self.rank {

@@ -1,0 +1,94 @@
+//! Relative attributes on the sets of Parikh & Grauman: floors that a change must not go below. Set
+//! METRA_DATA to the folder of the sets.
+
+use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::learn::{Recipe, Run, qwise::Attributes};
+use metra::metric::{Chain, Space, Storage};
+use metra::study::{Classifier, Collection, Judging, Material, Protocol};
+use metra::supervision::{ClassOrdering, Orderings, Supervision};
+use metra_files::{TableOptions, read_splits, read_table};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Mean accuracy in percent over the ten draws, with plain and half pooled covariances.
+fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [f64; 2] {
+    let file = |end: &str| Path::new(folder).join(format!("{set}.{end}"));
+    let options = TableOptions {
+        columns: vec!["label".into()],
+        ..TableOptions::default()
+    };
+    let table = read_table(&file("parquet"), &options, &mut |_, _| {}).unwrap();
+    let text = std::fs::read_to_string(file("json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let levels: BTreeMap<String, Vec<usize>> =
+        serde_json::from_value(json["relative_ordering"].clone()).unwrap();
+    let orderings = levels.iter().map(|(attribute, levels)| {
+        let of = |level: usize| {
+            let classes = (0..levels.len()).filter(|class| levels[*class] == level);
+            let names: Vec<String> = classes.map(|class| class.to_string()).collect();
+            names.join("~")
+        };
+        let most = *levels.iter().max().unwrap();
+        let groups: Vec<String> = (0..=most).map(of).filter(|g| !g.is_empty()).collect();
+        ClassOrdering::parse(attribute, &groups.join("<")).unwrap()
+    });
+    let orderings = orderings.collect();
+    let labels = table.columns["label"].to_labels().unwrap();
+    let material = Material {
+        items: Collection {
+            corpus: table.corpus.as_ref(),
+            groups: None,
+        },
+        queries: None,
+        supervision: Supervision::Orderings(Orderings::new(labels, orderings).unwrap()),
+        storage: Storage::default(),
+    };
+    let names: Vec<String> = (0..material.units()).map(|row| row.to_string()).collect();
+    let recipe: Recipe = recipe.parse().unwrap();
+    let learner = settings.clone().check().unwrap();
+    let splits = read_splits(&file("splits.json")).unwrap().splits;
+    let mut sums = [0.0; 2];
+    for split in &splits {
+        let (train, test) = split.positions(&names).unwrap();
+        let (steps, map) = material
+            .fit(&train, &recipe, &learner, &mut Run::new(1), None)
+            .unwrap();
+        let dim = material.items.corpus.dim();
+        let chain = Chain::new(dim, steps, map, Space::SquaredL2).unwrap();
+        for (sum, share) in sums.iter_mut().zip([0.0, 0.5]) {
+            let judging = Judging {
+                protocol: Protocol::Classify(Classifier::Gaussian { share }),
+                measures: vec![Measure::Accuracy],
+                ties: Ties::Expected,
+                tie_rank: None,
+                gain: Gain::Linear,
+                empty: Empty::Skip,
+                seed: 1,
+            };
+            let scores = material.judge(&chain, &[Space::SquaredL2], &test, &train, &judging);
+            let scores = scores.unwrap().remove(0).unwrap();
+            *sum += 100.0 * scores.mean(Measure::Accuracy) / splits.len() as f64;
+        }
+    }
+    sums
+}
+
+#[test]
+#[ignore = "needs the data sets of METRA_DATA"]
+fn attributes_classify_scenes_and_faces() {
+    let Some(folder) = std::env::var_os("METRA_DATA") else {
+        println!("skipped: METRA_DATA is not set");
+        return;
+    };
+    let with = |lambda| Attributes {
+        lambda,
+        ..Attributes::default()
+    };
+    let [plain, pooled] = accuracy(&folder, "osr_gist", "sqrt+l2", &with(1e-2));
+    println!("OSR: plain {plain:.1} %, half pooled {pooled:.1} %");
+    assert!(plain >= 70.5 && pooled >= 73.0, "{plain} {pooled}");
+    let [plain, pooled] = accuracy(&folder, "pubfig", "scale", &with(3e-3));
+    println!("PubFig: plain {plain:.1} %, half pooled {pooled:.1} %");
+    assert!(plain >= 68.0 && pooled >= 75.0, "{plain} {pooled}");
+}
