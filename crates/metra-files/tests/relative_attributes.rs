@@ -42,6 +42,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
         },
         queries: None,
         supervision: Supervision::Orderings(Orderings::new(labels, orderings).unwrap()),
+        judged_by: None,
         storage: Storage::default(),
     };
     let names: Vec<String> = (0..material.units()).map(|row| row.to_string()).collect();
