@@ -8,7 +8,7 @@
 //! eq. 4 minimised by regressions.
 //!
 //! Departs from the paper: the Gram matrix, singular on real data, gets a ridge or is truncated;
-//! rows are centred and a constant is appended (without it the adaptive target gains nothing); a
+//! rows are centred and a constant is appended (without it the adaptive target hardly gains); a
 //! fixed target is summed over classes, X̃ᵀYX̃ = Σ_c s_c s_cᵀ, in O(n·d²) and never n²; the best
 //! similarity of a given rank for it is a truncated singular value decomposition, from which the
 //! adaptive target starts, instead of from the identity or a random subset; the adaptive target

@@ -7,7 +7,7 @@
 //! best solution of a given rank is a truncated singular value decomposition.
 
 use crate::data::{Corpus, RowId, SCAN_ROWS};
-use crate::execute::{keyed_sums, moments};
+use crate::execute::{Moments, keyed_sums, moments};
 use crate::learn::parameters::Choice;
 use crate::linalg::{Eigen, RowBuf, Rows, Symmetric, transposed_product};
 use crate::metric::LowRank;
@@ -68,7 +68,7 @@ impl<'a> Side<'a> {
         } else {
             0.0
         };
-        let gram = gram(corpus, &mean, constant)?;
+        let gram = gram(&seen, &mean, constant)?;
         Ok(Side {
             corpus,
             mean,
@@ -105,7 +105,7 @@ impl<'a> Side<'a> {
 
     /// The Gram matrix of some of the rows, prepared as all are.
     pub(super) fn gram_of(&self, rows: &dyn Corpus) -> Result<Symmetric> {
-        gram(rows, &self.mean, self.constant)
+        gram(&moments(rows)?, &self.mean, self.constant)
     }
 
     /// Sums of the rows by key, one column a key (d̃ × keys).
@@ -219,10 +219,9 @@ impl<'a> Side<'a> {
     }
 }
 
-/// X̃ᵀX̃ of a corpus with this mean taken off and this constant appended.
-fn gram(corpus: &dyn Corpus, mean: &[f64], constant: f64) -> Result<Symmetric> {
-    let seen = moments(corpus)?;
-    let (count, dim) = (seen.count as f64, corpus.dim());
+/// X̃ᵀX̃ of rows with these moments, this mean taken off and this constant appended.
+fn gram(seen: &Moments, mean: &[f64], constant: f64) -> Result<Symmetric> {
+    let (count, dim) = (seen.count as f64, mean.len());
     let offset: Vec<f64> = seen.mean.iter().zip(mean).map(|(s, m)| s - m).collect();
     let covariance = seen.covariance.entries();
     let width = dim + usize::from(constant != 0.0);
