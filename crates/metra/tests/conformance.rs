@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "attributes",
-        settings: &[("count", "1500"), ("quadruplets", "class")],
+        settings: &[("count", "1500")],
         learned: true,
         labels_only: false,
         closed_form: false,

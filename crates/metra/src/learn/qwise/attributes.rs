@@ -43,7 +43,7 @@ parameters! {
         /// Which pairs of ordered rows are asked for.
         pairs: Pairs = Pairs::None,
         /// Which quadruplets are drawn beside them.
-        quadruplets: Quads = Quads::Wider,
+        quadruplets: Quads = Quads::Class,
         /// Quadruplets to draw for each attribute.
         count: usize = 20_000,
         /// What is said of rows of one level.
