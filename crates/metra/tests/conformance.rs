@@ -48,7 +48,7 @@ table! {
     slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
     slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
     qwise: "qwise", &[("count", "1500")], Labels, true, false;
-    attributes: "attributes", &[("count", "1500"), ("quadruplets", "class")], Orderings, true, false;
+    attributes: "attributes", &[("count", "1500")], Orderings, true, false;
 }
 
 const WARCA: Settings = &[

@@ -5,8 +5,8 @@
 //! Each scorer minimises λ|w|² plus the mean rounded hinge over its constraints, by Newton's method
 //! in the primal (Chapelle & Keerthi 2010). Departs from the slides: the loss is a mean, not a sum,
 //! and the vectors are scaled to unit mean squared distance from their mean, so that λ means the
-//! same on any data; the slides do not say how they draw quadruplets, so schemes are offered, and
-//! the default is the one that was best on validation (docs/results/relative_attributes.md).
+//! same on any data; the slides do not say how they draw quadruplets, so schemes are offered; why
+//! the default is what it is stands in docs/results/relative_attributes.md.
 
 use super::super::kernel::KernelKind;
 use super::super::parameters::{Checked, parameters, require};
@@ -44,7 +44,7 @@ parameters! {
         /// Which pairs of ordered rows are asked for.
         pairs: Pairs = Pairs::None,
         /// Which quadruplets are drawn beside them.
-        quadruplets: Quads = Quads::Wider,
+        quadruplets: Quads = Quads::Class,
         /// Quadruplets to draw for each attribute.
         count: usize = 20_000,
         /// What is said of rows of one level.

@@ -1,3 +1,6 @@
+//! Relative attributes: derivatives against differences, the optimum against a slow reference, the
+//! kernel form against the linear one.
+
 use super::*;
 use crate::data::MemoryCorpus;
 use crate::linalg::RowBuf;

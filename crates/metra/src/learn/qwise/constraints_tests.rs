@@ -1,3 +1,5 @@
+//! Constraints by hand, derivatives against differences, and the optimum against a slow reference.
+
 use super::*;
 use crate::data::MemoryCorpus;
 use crate::optimize::{Bound, Newton};

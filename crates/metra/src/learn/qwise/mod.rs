@@ -76,7 +76,7 @@ parameters! {
         /// Numbers in a mapped vector at most, for form=full.
         directions: usize = 64,
         /// Weight of |w|² (of the trace for form=full) beside the mean loss.
-        lambda: f64 = 1e-3,
+        lambda: f64 = 1e-4,
         /// C of the form ½|w|² + C·Σ loss instead; 0 for lambda.
         cost: f64 = 0.0,
         /// How much a similar or dissimilar pair counts beside a quadruplet.

@@ -1,3 +1,6 @@
+//! Qwise as a learner: each form finds the signal, blocks are searched in order, and nonsense is
+//! named.
+
 use super::*;
 use crate::data::synthetic::Nuisance;
 use crate::data::{Batch, MemoryCorpus};
