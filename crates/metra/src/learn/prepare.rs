@@ -394,4 +394,40 @@ mod tests {
         assert_eq!(seen, vec![-1.0, 1.0, -10.0, 10.0]);
         assert!(recipe.fit(&rows, None).is_err());
     }
+
+    #[test]
+    fn kernels_and_the_chi_square_map_are_fitted_saved_and_loaded() {
+        use crate::metric::{Chain, Embedding, Map, Model, Origin, Space};
+        let mut stream = crate::random::Stream::new(2, "test", 0);
+        let values = (0..40 * 5).map(|_| stream.unit() as f32).collect();
+        let corpus = MemoryCorpus::new(RowBuf::from_values(values, 5).unwrap()).unwrap();
+        for (text, dim) in [
+            ("chi2:2", 25),
+            ("kernel:exp-chi2:10", 9),
+            ("chi2:1+kernel:rbf:8", 7),
+        ] {
+            let recipe: Recipe = text.parse().unwrap();
+            assert_eq!(recipe.to_string(), text);
+            let steps = recipe.fit(&corpus, None).unwrap();
+            assert_eq!(
+                PreparedCorpus::new(&corpus, None, &steps).dim(),
+                dim,
+                "{text}"
+            );
+            let chain = Chain::new(5, steps, Map::Identity, Space::SquaredL2).unwrap();
+            assert_eq!(chain.output_dim(), dim);
+            let model = Model::new(None, chain, Origin::default()).unwrap();
+            let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            assert_eq!(loaded, model, "{text}");
+        }
+        for wrong in [
+            "chi2",
+            "chi2:4",
+            "kernel:rbf",
+            "kernel:precomputed:9",
+            "kernel:rbf:1",
+        ] {
+            assert!(wrong.parse::<Recipe>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -167,3 +167,62 @@ impl Learner for Checked<KernelWarca> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic::Nuisance;
+    use crate::learn::{Observer, Progress};
+    use crate::supervision::{Labels, Supervision};
+
+    #[derive(Default)]
+    struct Losses(Vec<f64>);
+
+    impl Observer for Losses {
+        fn progress(&mut self, progress: &Progress) {
+            self.0.push(progress.loss);
+        }
+    }
+
+    fn losses(learner: &dyn Learner, problem: &Problem<'_>) -> Vec<f64> {
+        let mut losses = Losses::default();
+        let mut run = Run {
+            seed: 3,
+            observer: Some(&mut losses),
+            ..Run::default()
+        };
+        learner.fit(problem, &mut run).unwrap();
+        losses.0
+    }
+
+    #[test]
+    fn the_linear_kernel_goes_the_way_of_linear_warca() {
+        // With fewer rows than dimensions both train in principal coordinates of the rows, from the
+        // same start and with the same draws: they are the same up to the signs of the axes.
+        let set = Nuisance {
+            classes: 12,
+            signal: 6,
+            noise: 90,
+            seed: 1,
+        }
+        .rows(60);
+        let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+        let problem = Problem::new(&set.corpus, &supervision).unwrap();
+        let kernel = KernelWarca {
+            rank: 8,
+            kernel: KernelKind::Linear,
+            margin: 0.5,
+            steps: 60,
+            batch: 64,
+            pool: 64,
+            ..KernelWarca::default()
+        };
+        let linear = losses(&kernel.warca().check().unwrap(), &problem);
+        let found = losses(&kernel.check().unwrap(), &problem);
+        assert_eq!(linear.len(), 60);
+        assert!(linear[59] < 0.9 * linear[0], "{} {}", linear[0], linear[59]);
+        for (step, (a, b)) in linear.iter().zip(&found).enumerate() {
+            assert!((a - b).abs() <= 1e-4 * a.max(1.0), "step {step}: {a} {b}");
+        }
+    }
+}

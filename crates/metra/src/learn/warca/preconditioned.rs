@@ -1,31 +1,36 @@
 //! Eq. 25: steps on the coefficients A of the training rows (z = A k), preconditioned by K⁻¹.
 //!
-//! With P = I − 2λη(S − I), the touched rows B and the derivative U of the loss by their embedded
-//! rows, a step is A′ = P A − η U E_B (erratum: the loss term has no factor 2). Recomputing Z = A K
-//! and S = A K Aᵀ would cost O(N²m) a step. They follow instead:
-//! Z′ = P Z − η U K_B and S′ = P S Pᵀ − η (P C + Cᵀ Pᵀ) + η² U K_BB Uᵀ with C = Z_B Uᵀ. The
-//! products P A and P Z are put off, too: A = Q Ã and Z = Q Z̃ with a small Q that takes P, so that
-//! a step costs O(m³ + |B| (N m + m²)). Every few dozen steps Q is multiplied out, and Z and S are
-//! worked out anew against drift.
+//! With the touched rows B and the derivative U of the loss by their embedded rows, the loss moves
+//! A′ = A − η U E_B (erratum: no factor 2), and the regulariser A′ = P A with P = I − 2λη(S − I).
+//! Recomputing Z = A K and S = A K Aᵀ would cost O(N²m) a step. They follow instead: with C = Z_B Uᵀ,
+//! Z′ = Z − η U K_B and S′ = S − η (C + Cᵀ) + η² U K_BB Uᵀ cost O(|B| (N m + m²)).
+//!
+//! Departs from the paper: the regulariser, whose steps are small and smooth, is taken every few
+//! steps for all of them at once, Z′ = P Z and S′ = P S P, so that its O(N m²) is spread over them.
+//! Z and S are worked out anew now and then against drift.
 
 use super::Warca;
+use crate::Result;
 use crate::learn::descent::{Descent, descend};
 use crate::learn::field::Field;
 use crate::learn::kernel::KernelAxes;
+use crate::learn::reduce::transposed;
 use crate::learn::warp::{Minibatch, Outcome, Warp, Workspace, check_finite};
 use crate::learn::{Problem, Run};
 use crate::linalg::{RowBuf, Rows, map_rows};
 use crate::metric::Map;
 use crate::random::Stream;
 use crate::supervision::Relevance;
-use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::Solve;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatRef, Par};
 use std::collections::BTreeMap;
 
-/// Steps after which Q is multiplied out and Z and S are worked out anew.
-const REFRESH: u32 = 64;
+/// Steps after which the regulariser is taken for all of them.
+const REGULARISE: u64 = 16;
+/// Parts into which the regulariser may be cut where the map has grown far beyond orthonormal.
+const MOST_PARTS: usize = 32;
+/// Steps after which Z and S are worked out anew.
+const REFRESH: u64 = 256;
 
 pub(super) fn train_preconditioned(
     settings: &Warca,
@@ -65,6 +70,7 @@ pub(super) fn train_preconditioned(
         warp: settings.warp(),
         workspace: Workspace::default(),
         batch: Minibatch::default(),
+        rates: 0.0,
         to_map: &to_map,
     };
     descend(settings.schedule(), &mut training, state, run)
@@ -72,147 +78,107 @@ pub(super) fn train_preconditioned(
 
 /// A with what it implies for the training rows.
 #[derive(Clone)]
-pub(super) struct Coefficients {
-    /// Ãᵀ: a row for every training row.
-    lazy: RowBuf,
-    /// Z̃ᵀ.
-    lazy_embedded: RowBuf,
-    /// Q.
-    factor: Mat<f32>,
+struct Coefficients {
+    /// Aᵀ: a row for every training row.
+    rows: RowBuf,
+    /// Zᵀ.
+    embedded: RowBuf,
     /// S = A K Aᵀ.
     inner: Mat<f32>,
-    since_refresh: u32,
 }
 
 impl Coefficients {
     /// `coefficients` is A, rank × rows.
-    pub(super) fn new(coefficients: &RowBuf, gram: Rows<'_>) -> Result<Self> {
+    fn new(coefficients: &RowBuf, gram: Rows<'_>) -> Result<Self> {
         let rank = coefficients.len();
         let mut state = Coefficients {
-            lazy: crate::learn::reduce::transposed(coefficients),
-            lazy_embedded: RowBuf::empty(rank),
-            factor: Mat::identity(rank, rank),
+            rows: transposed(coefficients),
+            embedded: RowBuf::empty(rank),
             inner: Mat::zeros(rank, rank),
-            since_refresh: 0,
         };
         state.refresh(gram)?;
         Ok(state)
     }
 
-    /// Z of some training rows.
-    pub(super) fn embedded(
-        &self,
-        rows: impl Iterator<Item = usize>,
-        out: &mut RowBuf,
-    ) -> Result<()> {
-        let mut picked = RowBuf::empty(self.lazy_embedded.dim());
-        for row in rows {
-            picked.extend(self.lazy_embedded.rows().slice(row, row + 1));
-        }
-        map_rows(picked.rows(), self.factor_rows().rows(), out)
-    }
-
-    /// A, rank × rows.
-    pub(super) fn coefficients(&self) -> Result<RowBuf> {
-        let mut out = RowBuf::empty(1);
-        map_rows(self.lazy.rows(), self.factor_rows().rows(), &mut out)?;
-        Ok(crate::learn::reduce::transposed(&out))
-    }
-
-    fn factor_rows(&self) -> RowBuf {
-        let rank = self.factor.nrows();
-        let mut rows = RowBuf::zeros(rank, rank);
-        for i in 0..rank {
-            for (j, value) in rows.row_mut(i).iter_mut().enumerate() {
-                *value = self.factor[(i, j)];
-            }
-        }
-        rows
-    }
-
-    /// Multiply Q out and work Z and S out from A.
-    pub(super) fn refresh(&mut self, gram: Rows<'_>) -> Result<()> {
-        let coefficients = self.coefficients()?;
-        self.lazy = crate::learn::reduce::transposed(&coefficients);
-        let rank = coefficients.len();
-        self.factor = Mat::identity(rank, rank);
+    /// Work Z and S out from A.
+    fn refresh(&mut self, gram: Rows<'_>) -> Result<()> {
         // K is symmetric, so its rows mapped by A are Zᵀ.
-        map_rows(gram, coefficients.rows(), &mut self.lazy_embedded)?;
-        let embedded = self.lazy_embedded.rows().mat();
-        let product = self.inner.as_mut();
-        let coefficients = coefficients.rows().mat();
-        matmul(
-            product,
-            Accum::Replace,
-            coefficients,
-            embedded,
-            1.0,
-            Par::Seq,
-        );
-        self.since_refresh = 0;
+        let coefficients = transposed(&self.rows);
+        map_rows(gram, coefficients.rows(), &mut self.embedded)?;
+        let (a, z) = (self.rows.rows().mat(), self.embedded.rows().mat());
+        self.inner = product(a.transpose(), z);
         Ok(())
     }
 
-    /// One step with the derivative `update` of the loss by the embedded rows `touched`.
-    pub(super) fn step(
-        &mut self,
-        touched: &[usize],
-        update: &RowBuf,
-        gram: Rows<'_>,
-        lambda: f32,
-        rate: f32,
-    ) -> Result<()> {
-        let rank = self.factor.nrows();
-        let mut embedded = RowBuf::empty(rank);
-        self.embedded(touched.iter().copied(), &mut embedded)?;
-        // P = I − 2λη(S − I).
-        let shrink = 2.0 * lambda * rate;
-        let p = Mat::from_fn(rank, rank, |i, j| {
-            let unit = f32::from(u8::from(i == j));
-            unit - shrink * (self.inner[(i, j)] - unit)
-        });
-        let factor = product(p.as_ref(), self.factor.as_ref());
-        let update = update.rows().mat();
-        // S′ = P S Pᵀ − η (P C + (P C)ᵀ) + η² U K_BB Uᵀ, where rows of `update` are those of Uᵀ.
-        let c = product(embedded.rows().mat().transpose(), update);
-        let pc = product(p.as_ref(), c.as_ref());
-        let ps = product(p.as_ref(), self.inner.as_ref());
-        let mut inner = product(ps.as_ref(), p.transpose());
-        let count = touched.len();
-        let among = Mat::from_fn(count, count, |i, j| gram.row(touched[i])[touched[j]]);
-        let spread = product(among.as_ref(), update);
-        let push = product(update.transpose(), spread.as_ref());
-        for i in 0..rank {
-            for j in 0..rank {
-                inner[(i, j)] += rate * rate * push[(i, j)] - rate * (pc[(i, j)] + pc[(j, i)]);
-            }
-        }
-        // Ã′ = Ã − η Q′⁻¹ U E_B, and Z̃′ = Z̃ − η Q′⁻¹ U K_B.
-        let solved = factor.partial_piv_lu().solve(update.transpose());
-        if !solved.as_ref().norm_max().is_finite() {
-            return Err(Error::Diverged {
-                step: 0,
-                what: "the map".into(),
-            });
-        }
-        for (place, row) in touched.iter().enumerate() {
-            for (k, value) in self.lazy.row_mut(*row).iter_mut().enumerate() {
-                *value -= rate * solved[(k, place)];
-            }
-        }
+    /// A step of the loss with its derivative `update` by the embedded rows `touched`.
+    fn step(&mut self, touched: &[usize], update: &RowBuf, gram: Rows<'_>, rate: f32) {
         let mut columns = RowBuf::empty(gram.dim());
+        let mut before = RowBuf::empty(self.embedded.dim());
         for row in touched {
             columns.extend(gram.slice(*row, row + 1));
+            before.extend(self.embedded.rows().slice(*row, row + 1));
         }
-        let target: MatMut<'_, f32> = self.lazy_embedded.mat_mut();
-        let (left, right) = (columns.rows().mat().transpose(), solved.transpose());
-        matmul(target, Accum::Add, left, right, -rate, Par::Seq);
-        self.factor = factor;
-        self.inner = inner;
-        self.since_refresh += 1;
-        if self.since_refresh >= REFRESH {
-            self.refresh(gram)?;
+        let u = update.rows().mat();
+        // Rows of `update` are those of Uᵀ, so that C = Z_B Uᵀ is this.
+        let c = product(before.rows().mat().transpose(), u);
+        let count = touched.len();
+        let among = Mat::from_fn(count, count, |i, j| columns.row(i)[touched[j]]);
+        let push = product(u.transpose(), product(among.as_ref(), u).as_ref());
+        for j in 0..c.ncols() {
+            for i in 0..c.nrows() {
+                self.inner[(i, j)] += rate * rate * push[(i, j)] - rate * (c[(i, j)] + c[(j, i)]);
+            }
         }
+        for (row, update) in touched.iter().zip(update.rows().iter()) {
+            for (value, update) in self.rows.row_mut(*row).iter_mut().zip(update) {
+                *value -= rate * update;
+            }
+        }
+        let k = columns.rows().mat();
+        let target = self.embedded.mat_mut();
+        matmul(target, Accum::Add, k.transpose(), u, -rate, Par::Seq);
+    }
+
+    /// Steps of the regulariser of this strength in all, 2λ times the rates. One step is stable as
+    /// long as its strength times S stays below 2, and S is bounded by its trace.
+    fn regularise(&mut self, strength: f32) -> Result<()> {
+        let mut left = strength;
+        for _ in 0..MOST_PARTS {
+            let part = left.min(0.5 / self.trace().max(1e-6));
+            self.regularise_once(part)?;
+            left -= part;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Trace of S.
+    fn trace(&self) -> f32 {
+        (0..self.inner.nrows()).map(|i| self.inner[(i, i)]).sum()
+    }
+
+    /// P = I − strength·(S − I).
+    fn regularise_once(&mut self, strength: f32) -> Result<()> {
+        let rank = self.inner.nrows();
+        let p = Mat::from_fn(rank, rank, |i, j| {
+            let unit = f32::from(u8::from(i == j));
+            unit - strength * (self.inner[(i, j)] - unit)
+        });
+        let mut factor = RowBuf::zeros(rank, rank);
+        for i in 0..rank {
+            for (j, value) in factor.row_mut(i).iter_mut().enumerate() {
+                *value = p[(i, j)];
+            }
+        }
+        for rows in [&mut self.rows, &mut self.embedded] {
+            let mut moved = RowBuf::empty(rank);
+            map_rows(rows.rows(), factor.rows(), &mut moved)?;
+            *rows = moved;
+        }
+        let left = product(p.as_ref(), self.inner.as_ref());
+        self.inner = product(left.as_ref(), p.transpose());
         Ok(())
     }
 }
@@ -230,6 +196,8 @@ struct Training<'a> {
     warp: Warp,
     workspace: Workspace,
     batch: Minibatch,
+    /// Sum of the rates since the regulariser was taken.
+    rates: f64,
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
 }
 
@@ -253,24 +221,33 @@ impl Descent for Training<'_> {
         );
         let (queries, others) = self.batch.rows();
         let rows: Vec<usize> = queries.iter().chain(&others).map(|r| *r as usize).collect();
-        state.embedded(rows.iter().copied(), &mut self.workspace.embedded)?;
         let workspace = &mut self.workspace;
+        workspace.embedded.clear(state.embedded.dim());
+        for row in &rows {
+            let embedded = state.embedded.rows().slice(*row, row + 1);
+            workspace.embedded.extend(embedded);
+        }
         let outcome = workspace.evaluate(&self.warp, self.relevance, &self.batch, (seed, step));
         let (touched, update) = gathered(&rows, &workspace.coefficients);
-        let rate = (settings.rate * remaining) as f32;
-        let lambda = settings.lambda as f32;
-        state
-            .step(&touched, &update, self.gram.rows(), lambda, rate)
-            .map_err(|error| match error {
-                Error::Diverged { what, .. } => Error::Diverged { step, what },
-                error => error,
-            })?;
-        check_finite(state.lazy.values(), &outcome, step)?;
+        let rate = settings.rate * remaining;
+        state.step(&touched, &update, self.gram.rows(), rate as f32);
+        self.rates += rate;
+        // Sooner where the map has grown so much that the regulariser pulls hard.
+        let strength = (2.0 * settings.lambda * self.rates) as f32;
+        if (step + 1).is_multiple_of(REGULARISE) || strength * state.trace() > 0.5 {
+            state.regularise(strength)?;
+            self.rates = 0.0;
+        }
+        if (step + 1).is_multiple_of(REFRESH) {
+            state.refresh(self.gram.rows())?;
+        }
+        let touched = touched.iter().flat_map(|row| state.rows.row(*row));
+        check_finite(touched, &outcome, step)?;
         Ok(outcome)
     }
 
     fn map(&self, state: &Coefficients) -> Result<Map> {
-        (self.to_map)(&state.coefficients()?)
+        (self.to_map)(&transposed(&state.rows))
     }
 }
 
@@ -299,31 +276,8 @@ fn gathered(rows: &[usize], coefficients: &RowBuf) -> (Vec<usize>, RowBuf) {
 mod tests {
     use super::*;
 
-    /// The same step on dense f64 matrices: A′ = A − η (U E_B + 2λ (A K Aᵀ − I) A).
-    fn dense_step(
-        a: &Mat<f64>,
-        k: &Mat<f64>,
-        touched: &[usize],
-        update: &RowBuf,
-        lambda: f64,
-        rate: f64,
-    ) -> Mat<f64> {
-        let rank = a.nrows();
-        let mut excess = a * k * a.transpose();
-        for i in 0..rank {
-            excess[(i, i)] -= 1.0;
-        }
-        let mut next = a - faer::Scale(2.0 * lambda * rate) * (excess * a);
-        for (place, row) in touched.iter().enumerate() {
-            for i in 0..rank {
-                next[(i, *row)] -= rate * f64::from(update.row(place)[i]);
-            }
-        }
-        next
-    }
-
     #[test]
-    fn a_hundred_steps_equal_the_dense_form() {
+    fn three_hundred_steps_equal_the_dense_form() {
         let (rows, rank) = (40, 5);
         let mut random = Stream::new(3, "test", 0);
         let points = Mat::from_fn(rows, 12, |_, _| random.normal() * 0.3);
@@ -338,10 +292,11 @@ mod tests {
         for value in start.values_mut() {
             *value = (0.2 * random.normal()) as f32;
         }
+        // The same on dense f64 matrices, from which Z and S are worked out at every step.
         let mut a = Mat::from_fn(rank, rows, |i, j| f64::from(start.row(i)[j]));
         let mut state = Coefficients::new(&start, gram.rows()).unwrap();
-        let (lambda, rate) = (0.02, 0.05);
-        for step in 0..100 {
+        let (rate, strength) = (0.05, 0.02);
+        for step in 0..300 {
             let touched: Vec<usize> = Stream::new(3, "touched", step)
                 .choose(rows as u64, 6)
                 .into_iter()
@@ -351,31 +306,38 @@ mod tests {
             for value in update.values_mut() {
                 *value = random.normal() as f32;
             }
-            a = dense_step(&a, &k, &touched, &update, lambda, rate);
-            state
-                .step(&touched, &update, gram.rows(), lambda as f32, rate as f32)
-                .unwrap();
-            // Just before a refresh nothing has been put right.
-            if step == 62 || step == 99 {
-                let found = state.coefficients().unwrap();
-                let largest = a.norm_max();
-                let mut embedded = RowBuf::empty(rank);
-                state.embedded(0..rows, &mut embedded).unwrap();
-                let z = &a * &k;
-                let s = &z * a.transpose();
+            state.step(&touched, &update, gram.rows(), rate as f32);
+            for (place, row) in touched.iter().enumerate() {
                 for i in 0..rank {
-                    for j in 0..rows {
-                        let difference = (f64::from(found.row(i)[j]) - a[(i, j)]).abs();
-                        assert!(difference < 1e-4 * largest, "A: {difference} of {largest}");
-                        let difference = (f64::from(embedded.row(j)[i]) - z[(i, j)]).abs();
-                        assert!(difference < 1e-4 * z.norm_max(), "Z: {difference}");
-                    }
-                    for j in 0..rank {
-                        let difference = (f64::from(state.inner[(i, j)]) - s[(i, j)]).abs();
-                        assert!(difference < 1e-4 * s.norm_max(), "S: {difference}");
-                    }
+                    a[(i, *row)] -= rate * f64::from(update.row(place)[i]);
                 }
             }
+            if step % 8 == 0 {
+                state.regularise_once(strength as f32).unwrap();
+                let excess = &a * &k * a.transpose() - Mat::<f64>::identity(rank, rank);
+                a = &a - faer::Scale(strength) * (excess * &a);
+            }
+        }
+        // Nothing has been worked out anew on the way.
+        let z = &a * &k;
+        let s = &z * a.transpose();
+        let near = |found: f32, wanted: f64, largest: f64| {
+            let difference = (f64::from(found) - wanted).abs();
+            assert!(difference < 1e-4 * largest, "{difference} of {largest}");
+        };
+        for i in 0..rank {
+            for j in 0..rows {
+                near(state.rows.row(j)[i], a[(i, j)], a.norm_max());
+                near(state.embedded.row(j)[i], z[(i, j)], z.norm_max());
+            }
+            for j in 0..rank {
+                near(state.inner[(i, j)], s[(i, j)], s.norm_max());
+            }
+        }
+        let followed = state.embedded.clone();
+        state.refresh(gram.rows()).unwrap();
+        for (a, b) in followed.values().iter().zip(state.embedded.values()) {
+            near(*a, f64::from(*b), z.norm_max());
         }
     }
 
