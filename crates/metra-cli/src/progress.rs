@@ -99,13 +99,11 @@ impl Observer for Reporter {
     fn progress(&mut self, progress: &Progress) {
         self.speed = Some(progress.speed);
         self.advance(progress.step, Some(progress.steps), || {
-            format!(
-                "loss {:.4}, violated {:.0} %, rank {:.0}, {:.0} steps/s",
-                progress.loss,
-                100.0 * progress.violators,
-                progress.rank,
-                progress.speed
-            )
+            let ranking = progress.ranking.map_or(String::new(), |(violated, rank)| {
+                format!(", violated {:.0} %, rank {rank:.0}", 100.0 * violated)
+            });
+            let (loss, speed) = (progress.loss, progress.speed);
+            format!("loss {loss:.4}{ranking}, {speed:.1} steps/s")
         });
     }
 }

@@ -64,8 +64,7 @@ pub(super) fn descend<D: Descent>(
                 step: done,
                 steps,
                 loss: outcome.loss,
-                violators: outcome.violated,
-                rank: outcome.rank,
+                ranking: Some((outcome.violated, outcome.rank)),
                 speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
                 validation,
             });

@@ -154,10 +154,9 @@ pub struct Progress {
     pub steps: u64,
     /// Mean loss of the latest minibatch, without the regulariser.
     pub loss: f64,
-    /// Share of the pairs in it that some irrelevant item violates.
-    pub violators: f64,
-    /// Mean estimated rank of the relevant item.
-    pub rank: f64,
+    /// Of learners of ranking: share of the pairs in it that some irrelevant item violates, and mean
+    /// estimated rank of the relevant item.
+    pub ranking: Option<(f64, f64)>,
     /// Steps a second so far.
     pub speed: f64,
     /// Value of the validation measure, where this step was validated.

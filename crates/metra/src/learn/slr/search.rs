@@ -153,8 +153,7 @@ fn tell(
             step,
             steps,
             loss,
-            violators: 0.0,
-            rank: 0.0,
+            ranking: None,
             speed: step as f64 / began.elapsed().as_secs_f64().max(1e-9),
             validation,
         });

@@ -3,7 +3,7 @@
 //! z = A k(x), where k(x) are kernel values with the training rows. Two ways to the same end: Adam in
 //! coordinates of kernel PCA, in which plain steps are already those that K⁻¹ preconditions, and the
 //! paper's own update of A (eq. 25, see `preconditioned`). Adam needs no search for the rate and was
-//! ahead on re-identification, so it is the default.
+//! slightly ahead on VIPeR, so it is the default.
 //!
 //! Departs from the paper: χ² results need the exponential kernel exp(−χ²/(2·mean)), which its
 //! figures fit and the additive one does not; landmarks (Nyström) where the N × N matrix would be
@@ -41,8 +41,8 @@ parameters! {
     /// judgements or similar pairs. With N landmarks it takes O(N²·d + N³) once, O((batch +
     /// pool)·N·rank) a step and O(N²) memory; mapping a new vector costs O(N·d), and the model file
     /// holds the N training vectors. Use it for re-identification with histogram features and some
-    /// thousand training images; for more, a square root or `--prepare chi2` with plain WARCA comes
-    /// close at a fraction of the cost.
+    /// thousand training images; for more, plain WARCA after `--prepare sqrt` or `chi2:1` costs a
+    /// fraction.
     pub struct KernelWarca {
         /// Numbers in a mapped vector.
         rank: usize = 100,
@@ -63,7 +63,7 @@ parameters! {
         lambda: f64 = 3e-4,
         /// How the map is moved.
         optimiser: Optimiser = Optimiser::Adam,
-        /// Rate at the start; it falls linearly to 0. Preconditioned steps want about 10.
+        /// Rate at the start; it falls linearly to 0. Preconditioned steps want about 3.
         rate: f64 = 0.01,
         /// Minibatches.
         steps: u64 = 300,
