@@ -8,10 +8,11 @@
 //! same on any data; the slides do not say how they draw quadruplets, so schemes are offered; why
 //! the default is what it is stands in docs/results/relative_attributes.md.
 
-use super::super::kernel::KernelKind;
+use super::super::field::Field;
+use super::super::kernel::{KernelAxes, KernelKind, KernelSpec};
 use super::super::parameters::{Checked, parameters, require};
 use super::super::{Learner, Parameters, Problem, Run};
-use super::coordinates::Field;
+use super::coordinates::Coordinates;
 use super::hinge::Hinge;
 use super::ordered::OrderedLoss;
 use super::sampling::{ByGap, Light, Pairs, Quads, Scheme};
@@ -99,16 +100,15 @@ impl Learner for Checked<Attributes> {
             let needs = "orderings of classes by attributes";
             return Err(problem.unusable("attributes", needs));
         };
+        let axes;
         let field = match settings.kernel {
-            KernelKind::Linear => Field::linear(problem.items())?,
-            kind => Field::kernel(
-                problem.items(),
-                kind,
-                settings.width,
-                settings.landmarks,
-                run.seed,
-            )?,
+            KernelKind::Linear => Field::new(problem)?,
+            _ => {
+                axes = KernelAxes::new(problem.items(), settings.spec(), run.seed)?;
+                Field::in_kernel_space(problem, &axes)?
+            }
         };
+        let field = Coordinates::new(field)?;
         run.facts.insert("scale".into(), field.scale);
         let scorers = settings.scorers(&field, orderings, run)?;
         field.map(&scorers)
@@ -116,9 +116,19 @@ impl Learner for Checked<Attributes> {
 }
 
 impl Attributes {
+    fn spec(&self) -> KernelSpec {
+        KernelSpec {
+            kind: self.kernel,
+            width: self.width,
+            degree: 2,
+            offset: 1.0,
+            landmarks: self.landmarks,
+        }
+    }
+
     fn scorers(
         &self,
-        field: &Field<'_>,
+        field: &Coordinates<'_>,
         orderings: &Orderings,
         run: &mut Run<'_>,
     ) -> Result<Vec<Vec<f64>>> {
@@ -182,7 +192,7 @@ struct Scorer<'a> {
 const COLUMNS: usize = 32;
 
 impl<'a> Scorer<'a> {
-    fn new(field: &'a Field<'_>, loss: OrderedLoss, lambda: f64) -> Self {
+    fn new(field: &'a Coordinates<'_>, loss: OrderedLoss, lambda: f64) -> Self {
         let rows = field.rows();
         let count = rows.len() as usize;
         Scorer {

@@ -39,7 +39,12 @@ const MIXED: Scheme = Scheme {
     count: 50,
 };
 
-fn scorer<'a>(field: &'a Field<'_>, orderings: &Orderings, scheme: Scheme, h: f64) -> Scorer<'a> {
+fn scorer<'a>(
+    field: &'a Coordinates<'_>,
+    orderings: &Orderings,
+    scheme: Scheme,
+    h: f64,
+) -> Scorer<'a> {
     let (pairs, differences) = scheme.constraints(orderings, 0, 7);
     let loss = OrderedLoss::new(Hinge { smoothing: h }, pairs, differences);
     Scorer::new(field, loss, 0.01)
@@ -48,7 +53,9 @@ fn scorer<'a>(field: &'a Field<'_>, orderings: &Orderings, scheme: Scheme, h: f6
 #[test]
 fn derivatives_equal_finite_differences() {
     let (corpus, orderings) = set(40, 5);
-    let field = Field::linear(&corpus).unwrap();
+    let supervision = Supervision::Orderings(orderings.clone());
+    let problem = Problem::new(&corpus, &supervision).unwrap();
+    let field = Coordinates::new(Field::new(&problem).unwrap()).unwrap();
     // A wide corner, so that few constraints cross an end of it within a difference.
     let mut objective = scorer(&field, &orderings, MIXED, 5.0);
     let point = [0.3, -0.2, 0.5, 0.1, -0.4];
@@ -89,7 +96,9 @@ fn derivatives_equal_finite_differences() {
 #[test]
 fn newton_reaches_the_optimum_of_a_slow_reference() {
     let (corpus, orderings) = set(24, 4);
-    let field = Field::linear(&corpus).unwrap();
+    let supervision = Supervision::Orderings(orderings.clone());
+    let problem = Problem::new(&corpus, &supervision).unwrap();
+    let field = Coordinates::new(Field::new(&problem).unwrap()).unwrap();
     for dense in [0, 100] {
         let mut objective = scorer(&field, &orderings, MIXED, 0.2);
         let newton = Newton {
@@ -133,8 +142,10 @@ fn the_kernel_form_with_the_linear_kernel_is_the_linear_form() {
         let linear = outputs(Attributes::default(), &corpus, &orderings);
         let supervision = Supervision::Orderings(orderings.clone());
         let problem = Problem::new(&corpus, &supervision).unwrap();
-        let field = Field::kernel(&corpus, KernelKind::Linear, 1.0, 100, 5).unwrap();
         let settings = Attributes::default();
+        let axes = KernelAxes::new(&corpus, settings.spec(), 5).unwrap();
+        let field = Field::in_kernel_space(&problem, &axes).unwrap();
+        let field = Coordinates::new(field).unwrap();
         let scorers = settings.scorers(&field, &orderings, &mut Run::new(5));
         let map = field.map(&scorers.unwrap()).unwrap();
         assert!(matches!(map, Map::Kernel(_)));
