@@ -3,8 +3,8 @@
 //!
 //! `cargo run -p metra-files --example relative_attributes -- FOLDER SET [SCHEME …]`
 //!
-//! FOLDER holds SET.parquet (columns `vector`, `label`), SET.json (`relative_ordering`: attribute →
-//! level of every class) and SET.splits.json. This made docs/results/relative_attributes.md.
+//! FOLDER holds SET.parquet (columns `vector`, `label`) and SET.splits.json; the classes' orderings
+//! are in examples/orderings/SET.txt. This made docs/results/relative_attributes.md.
 
 use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, Run, registry};
@@ -13,8 +13,8 @@ use metra::study::{
     Classifier, Collection, HoldOut, Judging, Material, MeanAndDeviation, Portion, Protocol,
     hold_out,
 };
-use metra::supervision::{ClassOrdering, Orderings, Supervision};
-use metra_files::{TableOptions, read_splits, read_table};
+use metra::supervision::{Orderings, Supervision};
+use metra_files::{TableOptions, read_orderings, read_splits, read_table};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -126,15 +126,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let table = read_table(&file("parquet"), &options, &mut |_, _| {})?;
     let labels = table.column("label")?.to_labels()?;
-    let text = std::fs::read_to_string(file("json"))?;
-    let orderings = orderings(&serde_json::from_str(&text)?)?;
+    let order = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/orderings");
+    let order = read_orderings(&order.join(format!("{set}.txt")), &labels, false)?;
     let material = Material {
         items: Collection {
             corpus: table.corpus.as_ref(),
             groups: None,
         },
         queries: None,
-        supervision: Supervision::Orderings(Orderings::new(labels, orderings)?),
+        supervision: Supervision::Orderings(Orderings::new(labels, order.orderings)?),
         judged_by: None,
         storage: Storage::default(),
     };
@@ -269,25 +269,4 @@ fn accuracy(
     let found = material.judge(chain, &[Space::SquaredL2], units, known, &judging)?;
     let scores = found.into_iter().next().ok_or("no scores")??;
     Ok(scores.mean(Measure::Accuracy))
-}
-
-/// Class numbers by level, joined as an orderings file writes them.
-fn orderings(json: &serde_json::Value) -> Result<Vec<ClassOrdering>, Box<dyn Error>> {
-    let missing = || "expected `relative_ordering`: attribute → level of every class";
-    let attributes = json["attributes"].as_array().ok_or_else(missing)?;
-    let mut all = Vec::new();
-    for attribute in attributes {
-        let name = attribute.as_str().ok_or_else(missing)?;
-        let levels = json["relative_ordering"][name]
-            .as_array()
-            .ok_or_else(missing)?;
-        let mut by_level = BTreeMap::<i64, Vec<String>>::new();
-        for (class, level) in levels.iter().enumerate() {
-            let level = level.as_i64().ok_or_else(missing)?;
-            by_level.entry(level).or_default().push(class.to_string());
-        }
-        let levels: Vec<String> = by_level.values().map(|classes| classes.join("~")).collect();
-        all.push(ClassOrdering::parse(name, &levels.join("<"))?);
-    }
-    Ok(all)
 }

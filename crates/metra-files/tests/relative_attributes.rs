@@ -5,9 +5,8 @@ use metra::evaluate::{Empty, Gain, Measure, Ties};
 use metra::learn::{Recipe, Run, qwise::Attributes};
 use metra::metric::{Chain, Space, Storage};
 use metra::study::{Classifier, Collection, Judging, Material, Protocol};
-use metra::supervision::{ClassOrdering, Orderings, Supervision};
-use metra_files::{TableOptions, read_splits, read_table};
-use std::collections::BTreeMap;
+use metra::supervision::{Orderings, Supervision};
+use metra_files::{TableOptions, read_orderings, read_splits, read_table};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -19,22 +18,10 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
         ..TableOptions::default()
     };
     let table = read_table(&file("parquet"), &options, &mut |_, _| {}).unwrap();
-    let text = std::fs::read_to_string(file("json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let levels: BTreeMap<String, Vec<usize>> =
-        serde_json::from_value(json["relative_ordering"].clone()).unwrap();
-    let orderings = levels.iter().map(|(attribute, levels)| {
-        let of = |level: usize| {
-            let classes = (0..levels.len()).filter(|class| levels[*class] == level);
-            let names: Vec<String> = classes.map(|class| class.to_string()).collect();
-            names.join("~")
-        };
-        let most = *levels.iter().max().unwrap();
-        let groups: Vec<String> = (0..=most).map(of).filter(|g| !g.is_empty()).collect();
-        ClassOrdering::parse(attribute, &groups.join("<")).unwrap()
-    });
-    let orderings = orderings.collect();
     let labels = table.columns["label"].to_labels().unwrap();
+    let order = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/orderings");
+    let order = read_orderings(&order.join(format!("{set}.txt")), &labels, false);
+    let orderings = order.unwrap().orderings;
     let material = Material {
         items: Collection {
             corpus: table.corpus.as_ref(),

@@ -124,3 +124,55 @@ impl<S: Clone> Best<S> {
         Ok(Some(value))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learn::Validate;
+
+    /// Counts its steps; the map is that many factors.
+    struct Count;
+
+    impl Descent for Count {
+        type State = usize;
+
+        fn step(&mut self, state: &mut usize, _: u64, _: f64, _: u64) -> Result<Outcome> {
+            *state += 1;
+            Ok(Outcome::default())
+        }
+
+        fn map(&self, state: &usize) -> Result<Map> {
+            Ok(Map::Diagonal(vec![1.0; *state]))
+        }
+    }
+
+    fn taken<'a>(
+        validate: Option<&'a mut Validate<'a>>,
+        last_step: Option<u64>,
+    ) -> (usize, f64, f64) {
+        let schedule = Schedule {
+            steps: 100,
+            checks: 10,
+            patience: 2,
+        };
+        let mut run = Run {
+            validate,
+            last_step,
+            ..Run::default()
+        };
+        let map = descend(schedule, &mut Count, 0, &mut run).unwrap();
+        let steps = map.output_dim(map.input_dim().unwrap());
+        let best = run.facts.get("best_step").copied().unwrap_or(-1.0);
+        (steps, run.facts["steps"], best)
+    }
+
+    #[test]
+    fn the_best_state_is_kept_and_patience_ends_it() {
+        // Best after 30 steps; the checks after 40 and 50 miss it, and that ends the course.
+        let mut peak = |map: &Map| Ok(-(map.input_dim().unwrap() as f64 - 30.0).abs());
+        assert_eq!(taken(Some(&mut peak), None), (30, 50.0, 30.0));
+        // Without validation, and as far as an earlier run's best step.
+        assert_eq!(taken(None, None), (100, 100.0, -1.0));
+        assert_eq!(taken(None, Some(30)), (30, 30.0, -1.0));
+    }
+}

@@ -60,8 +60,7 @@ parameters! {
     /// Mahalanobis distance of fixed rank on its manifold, by a loss on the top of the ranking
     /// (warp) or on all of it (auc). Learns from labels, relevance judgements or similar pairs. A
     /// step costs O((batch + pool)·d·rank + d·rank²); memory does not grow with the number of rows.
-    /// Use it for moderate dimensions with many rows a class, where the rank must not collapse;
-    /// WARCA is usually as good and quicker.
+    /// Use it for moderate dimensions with many rows a class, where the rank must not collapse.
     pub struct Frml {
         /// Numbers in a mapped vector: the rank of the metric, which never drops.
         rank: usize = 30,
@@ -212,7 +211,7 @@ impl Descent for Training<'_> {
             self.rows.rows(),
             (seed, step),
         )?;
-        self.pull_together(factor)?;
+        self.pull_together(factor);
         let (rate, radius) = (settings.rate * remaining, settings.radius * remaining);
         *factor = moved(factor, &self.workspace.gradient, rate, radius, step)?;
         check_finite(factor.values(), &outcome, step)?;
@@ -227,10 +226,10 @@ impl Descent for Training<'_> {
 impl Training<'_> {
     /// Add the regulariser's gradient by W, times L: λ Σ v vᵀ L over the batch's relevant pairs, or
     /// 2λ W L.
-    fn pull_together(&mut self, factor: &RowBuf) -> Result<()> {
+    fn pull_together(&mut self, factor: &RowBuf) {
         let lambda = self.settings.lambda;
         if lambda == 0.0 {
-            return Ok(());
+            return;
         }
         let (rank, dim) = (factor.len(), factor.dim());
         let pairs = self.batch.pairs.len();
@@ -269,7 +268,6 @@ impl Training<'_> {
                 matmul(target, Accum::Add, inner.as_ref(), l, strength, Par::Seq);
             }
         }
-        Ok(())
     }
 }
 
@@ -341,11 +339,10 @@ impl Tangent {
 fn full_rank(l: MatRef<'_, f64>) -> bool {
     let inner = l.transpose() * l;
     let finite = inner.col_iter().all(|c| c.iter().all(|v| v.is_finite()));
-    let Ok(cholesky) = (if finite {
-        inner.llt(Side::Lower)
-    } else {
+    if !finite {
         return false;
-    }) else {
+    }
+    let Ok(cholesky) = inner.llt(Side::Lower) else {
         return false;
     };
     let diagonal = cholesky.L().diagonal();

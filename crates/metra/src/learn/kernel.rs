@@ -99,8 +99,7 @@ impl KernelAxes {
         let (source, gram) = match spec.kind {
             KernelKind::Precomputed => {
                 let columns: Vec<RowId> = chosen.iter().map(|row| corpus.origin(*row)).collect();
-                let (source, gram) = select_columns(&rows, &columns)?;
-                (source, gram)
+                select_columns(&rows, &columns)?
             }
             _ => {
                 let (kernel, gram) = settle(spec, rows.rows())
@@ -170,8 +169,30 @@ impl KernelAxes {
     }
 
     /// The map of vectors whose weights on centred kernel values with the landmarks are these.
-    pub(super) fn map(&self, mut weights: RowBuf) -> Result<Map> {
-        // Centred kernel values are H k: what H takes from the values it may take from the weights.
+    pub(super) fn map(&self, weights: RowBuf) -> Result<Map> {
+        let map = self.of_values(weights)?;
+        Ok(match &self.source {
+            Source::Vectors { kernel, landmarks } => {
+                Map::Kernel(KernelMap::new(*kernel, landmarks.clone(), map)?)
+            }
+            Source::Matrix { columns, width } => Map::LowRank(spread_out(&map, columns, *width)?),
+        })
+    }
+
+    /// The coordinates as a step of preparation.
+    pub(super) fn step(&self) -> Result<Step> {
+        let map = self.of_values(self.basis.clone())?;
+        Ok(match &self.source {
+            Source::Vectors { kernel, landmarks } => {
+                Step::Kernel(KernelMap::new(*kernel, landmarks.clone(), map)?)
+            }
+            Source::Matrix { columns, width } => Step::Project(spread_out(&map, columns, *width)?),
+        })
+    }
+
+    /// Weights on centred kernel values as a map of kernel values: centred values are H k, and what H
+    /// takes from the values it may take from the weights.
+    fn of_values(&self, mut weights: RowBuf) -> Result<LowRank> {
         let count = weights.dim();
         for row in weights.values_mut().chunks_exact_mut(count) {
             let mean = row.iter().map(|v| f64::from(*v)).sum::<f64>() / count as f64;
@@ -179,30 +200,7 @@ impl KernelAxes {
                 *value -= mean as f32;
             }
         }
-        let map = LowRank::centred(weights, &self.mean)?;
-        Ok(match &self.source {
-            Source::Vectors { kernel, landmarks } => {
-                Map::Kernel(KernelMap::new(*kernel, landmarks.clone(), map)?)
-            }
-            Source::Matrix { columns, width } => {
-                let mut wide = RowBuf::zeros(map.output_dim(), *width);
-                for (row, values) in map.weights().iter().enumerate() {
-                    for (column, value) in columns.iter().zip(values) {
-                        wide.row_mut(row)[*column] = *value;
-                    }
-                }
-                Map::LowRank(LowRank::new(wide, map.offset().map(<[f32]>::to_vec))?)
-            }
-        })
-    }
-
-    /// The same as a step of preparation.
-    pub(super) fn step(&self) -> Result<Step> {
-        Ok(match self.map(self.basis.clone())? {
-            Map::Kernel(map) => Step::Kernel(map),
-            Map::LowRank(map) => Step::Project(map),
-            _ => return Err(Error::Data("a kernel without a map".into())),
-        })
+        LowRank::centred(weights, &self.mean)
     }
 
     /// All rows in these coordinates; in memory, or in a mapped file where they are large.
@@ -222,6 +220,17 @@ impl KernelAxes {
         map_rows(self.gram.rows(), self.basis.rows(), &mut rows)?;
         Ok(Embedded::Memory(MemoryCorpus::new(rows)?))
     }
+}
+
+/// A map of the training rows' columns as a map of whole rows of the kernel matrix.
+fn spread_out(map: &LowRank, columns: &[usize], width: usize) -> Result<LowRank> {
+    let mut wide = RowBuf::zeros(map.output_dim(), width);
+    for (row, values) in map.weights().iter().enumerate() {
+        for (column, value) in columns.iter().zip(values) {
+            wide.row_mut(row)[*column] = *value;
+        }
+    }
+    LowRank::new(wide, map.offset().map(<[f32]>::to_vec))
 }
 
 /// The kernel with its width settled on these rows, and their kernel matrix.

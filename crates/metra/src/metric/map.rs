@@ -110,11 +110,6 @@ impl Map {
         }
     }
 
-    /// Whether queries and items go through different maps.
-    pub fn two_sided(&self) -> bool {
-        matches!(self, Map::Bilinear { .. })
-    }
-
     /// An error if the parts do not fit each other or rows of `input` numbers.
     pub(super) fn check(&self, input: usize) -> Result<()> {
         if let Map::Bilinear { query, item } = self {

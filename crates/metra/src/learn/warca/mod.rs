@@ -49,9 +49,9 @@ impl Choice for Regulariser {
 
 parameters! {
     /// Low-rank Mahalanobis distance that puts relevant items at the top of the ranking. Learns
-    /// from labels or relevance judgements. A step costs O((batch + pool)·d·rank) and memory does
-    /// not grow with the number of rows, so it serves corpora larger than memory. Use it when the
-    /// first answers matter most and a closed form such as LDA leaves room.
+    /// from labels, relevance judgements or similar pairs. A step costs O((batch + pool)·d·rank) and
+    /// memory does not grow with the number of rows, so it serves corpora larger than memory. Use it
+    /// when the first answers matter most and a closed form such as LDA leaves room.
     pub struct Warca {
         /// Numbers in a mapped vector.
         rank: usize = 64,

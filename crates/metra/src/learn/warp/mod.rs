@@ -72,7 +72,7 @@ pub(super) struct Minibatch {
 }
 
 impl Minibatch {
-    /// Draw uniform pairs of S and a uniform pool; `purpose` keys the draws.
+    /// Draw uniform pairs of S and a uniform pool, or take all items as the pool.
     pub(super) fn draw(
         &mut self,
         relevance: &dyn Relevance,
