@@ -2,6 +2,7 @@
 //! The command and every other front end call this and add nothing to it.
 
 mod classifier;
+pub mod compare;
 mod folds;
 mod holdout;
 mod material;
