@@ -1,6 +1,7 @@
 //! One file or folder a verb.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod inspect;

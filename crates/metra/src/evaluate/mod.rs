@@ -20,12 +20,12 @@ mod thresholds;
 mod truth;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
-pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
+pub use evaluation::{Empty, Evaluation, Gain, Options, RECALL_LEVELS, Ties, evaluate};
 pub use gaussian::Gaussians;
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
 pub use measures::{PlaceCounts, TieGroup};
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
-pub use significance::{Bootstrap, Comparison, Verdict, paired_bootstrap};
+pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
 pub use single_shot::{Direction, Trial, single_shot};
 pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth};

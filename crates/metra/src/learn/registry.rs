@@ -4,6 +4,7 @@ use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
+use crate::supervision::Supervision;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub struct Entry {
     pub needs: &'static str,
     /// Its parameters.
     pub parameters: fn() -> Vec<Parameter>,
+    /// Values worth trying on a validation part where nobody says which.
+    pub grid: &'static [(&'static str, &'static [&'static str])],
     build: Build,
 }
 
@@ -29,6 +32,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Euclidean distance between the vectors as they are.",
         needs: "nothing",
         parameters: Euclid::describe,
+        grid: &[],
         build: |values| boxed(read::<Euclid>(values)?.check()),
     },
     Entry {
@@ -36,6 +40,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Cosine between the vectors as they are.",
         needs: "nothing",
         parameters: Cosine::describe,
+        grid: &[],
         build: |values| boxed(read::<Cosine>(values)?.check()),
     },
     Entry {
@@ -43,6 +48,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Projection onto the directions of largest variance.",
         needs: "nothing",
         parameters: Pca::describe,
+        grid: &[],
         build: |values| boxed(read::<Pca>(values)?.check()),
     },
     Entry {
@@ -50,6 +56,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "PCA with every direction divided by its deviation.",
         needs: "nothing",
         parameters: Whitening::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Whitening>(values)?.check()),
     },
     Entry {
@@ -57,6 +64,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Directions in which classes differ most relative to their inner spread.",
         needs: "labels",
         parameters: Lda::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Lda>(values)?.check()),
     },
     Entry {
@@ -64,6 +72,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Warca::describe,
+        grid: &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])],
         build: |values| boxed(read::<Warca>(values)?.check()),
     },
     Entry {
@@ -71,6 +80,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "WARCA after a kernel: for histograms compared by χ² above all.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: KernelWarca::describe,
+        grid: &[("margin", &["1", "1.4"]), ("start", &["pca", "lda"])],
         build: |values| boxed(read::<KernelWarca>(values)?.check()),
     },
     Entry {
@@ -78,6 +88,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Mahalanobis distance of fixed rank by the WARP or AUC loss, on its manifold.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Frml::describe,
+        grid: &[("rate", &["0.1", "0.3", "1"])],
         build: |values| boxed(read::<Frml>(values)?.check()),
     },
     Entry {
@@ -85,6 +96,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Bilinear similarity regressed to relevance over all pairs, in closed form.",
         needs: "labels or relevance judgements",
         parameters: Slr::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Slr>(values)?.check()),
     },
     Entry {
@@ -92,6 +104,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Map of queries alone, regressed towards the identity; items stay as they are.",
         needs: "labels or relevance judgements",
         parameters: SlrAdapter::describe,
+        grid: &[("ridge", &["0.1", "0.3", "1"])],
         build: |values| boxed(read::<SlrAdapter>(values)?.check()),
     },
     Entry {
@@ -99,6 +112,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Weights of columns or blocks, or a matrix, from comparisons of pairs.",
         needs: "quadruplets, triplets, pairs, labels, judgements or a taxonomy",
         parameters: Qwise::describe,
+        grid: &[("lambda", &["1e-5", "1e-4", "1e-3"])],
         build: |values| boxed(read::<Qwise>(values)?.check()),
     },
     Entry {
@@ -106,6 +120,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "One number an attribute, from orderings of classes by it.",
         needs: "orderings of classes",
         parameters: Attributes::describe,
+        grid: &[("lambda", &["0.003", "0.01"])],
         build: |values| boxed(read::<Attributes>(values)?.check()),
     },
 ];
@@ -126,6 +141,35 @@ impl Entry {
     /// The learner with these parameters; those not named keep their defaults.
     pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn Learner>> {
         (self.build)(values)
+    }
+
+    /// Set the rank to the vectors' dimension where the default is greater and nobody said
+    /// otherwise: it would be an error nobody made. A kernel's space has more dimensions.
+    pub fn limit_rank(
+        &self,
+        settings: &mut BTreeMap<String, String>,
+        grid: &[(String, Vec<String>)],
+        dim: usize,
+    ) {
+        let tuned = grid.iter().any(|(name, _)| name == "rank");
+        let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
+        let default = default.and_then(|p| p.default.parse::<usize>().ok());
+        let said = tuned || settings.contains_key("rank");
+        if default.is_some_and(|rank| rank > dim) && !said && !self.has("kernel") {
+            settings.insert("rank".into(), dim.to_string());
+        }
+    }
+
+    /// Whether it can learn from this.
+    pub fn learns_from(&self, supervision: &Supervision) -> bool {
+        let words: &[&str] = match supervision {
+            Supervision::Labels(_) => &["labels"],
+            Supervision::Judgements(_) => &["judgements"],
+            Supervision::Comparisons(_) => &["quadruplets"],
+            Supervision::Orderings(_) => &["labels", "orderings"],
+            Supervision::Taxonomy(_) => &["labels", "taxonomy"],
+        };
+        self.needs == "nothing" || words.iter().any(|word| self.needs.contains(word))
     }
 
     /// Whether it has a parameter of this name.
@@ -165,6 +209,16 @@ mod tests {
                     .keys()
                     .all(|k| listed.contains(&k.as_str()))
             );
+            for (name, values) in entry.grid {
+                for value in *values {
+                    let settings = BTreeMap::from([((*name).to_owned(), (*value).to_owned())]);
+                    assert!(
+                        entry.build(&settings).is_ok(),
+                        "{}: {name}={value}",
+                        entry.name
+                    );
+                }
+            }
             // What a learner records can be set again.
             assert!(entry.build(&learner.parameters()).is_ok());
         }

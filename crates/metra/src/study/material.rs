@@ -332,7 +332,7 @@ impl<'a> Material<'a> {
     }
 
     /// What the bootstrap resamples: the identity of a row, or the query itself.
-    fn cluster(&self, unit: u64) -> u64 {
+    pub(super) fn cluster(&self, unit: u64) -> u64 {
         match self.labels() {
             Some(labels) => u64::from(labels.of()[unit as usize]),
             None => unit,
