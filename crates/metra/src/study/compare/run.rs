@@ -9,7 +9,7 @@ use super::results::Results;
 use super::state::{Job, State, Task, Work};
 use super::{Experiment, summary};
 use crate::learn::{Observer, Progress};
-use crate::study::cost::{peak_memory, product_seconds, timed, timed_on_thread};
+use crate::study::cost::{peak_memory, product_seconds, timed_on_thread};
 use crate::study::{Fitted, Watch};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -283,7 +283,9 @@ impl Experiment<'_> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = pool.map_err(|error| Error::Data(error.to_string()))?;
         let ((fitted, fit_cpu_seconds), fit_peak_bytes) = peak_memory(|| {
-            timed(|| pool.install(|| study.fit(&trained, &chosen, &mut watch, Some(stop))))
+            pool.install(|| {
+                timed_on_thread(|| study.fit(&trained, &chosen, &mut watch, Some(stop)))
+            })
         });
         let (_, failure) = fallible(fitted)?;
         Ok(failure.is_none().then(|| Record::Cost {
