@@ -42,6 +42,8 @@ table! {
     pca: "pca", &[("rank", "6")], Labels, false, true;
     whitening: "whitening", &[("rank", "14")], Labels, false, true;
     lda: "lda", &[("rank", "4")], Labels, true, true;
+    kissme: "kissme", &[("rank", "16")], Labels, true, true;
+    xqda: "xqda", &[("rank", "4")], Labels, true, true;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

@@ -3,7 +3,10 @@
 use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
-use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
+use super::{
+    Checked, Cosine, Euclid, Frml, Kissme, Lda, Learner, Parameter, Parameters, Pca, Whitening,
+    Xqda,
+};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -58,6 +61,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels",
         parameters: Lda::describe,
         build: |values| boxed(read::<Lda>(values)?.check()),
+    },
+    Entry {
+        name: "kissme",
+        summary: "Log-ratio of the Gaussians of relevant and irrelevant differences, after PCA.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Kissme::describe,
+        build: |values| boxed(read::<Kissme>(values)?.check()),
+    },
+    Entry {
+        name: "xqda",
+        summary: "The same log-ratio in the directions that separate irrelevant pairs most.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Xqda::describe,
+        build: |values| boxed(read::<Xqda>(values)?.check()),
     },
     Entry {
         name: "warca",
