@@ -4,8 +4,8 @@ use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, Kissme, Lda, Learner, Parameter, Parameters, Pca, Whitening,
-    Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Parameter, Parameters,
+    Pca, Whitening, Xqda,
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -75,6 +75,20 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels, relevance judgements or similar pairs",
         parameters: Xqda::describe,
         build: |values| boxed(read::<Xqda>(values)?.check()),
+    },
+    Entry {
+        name: "lfda",
+        summary: "Directions in which classes differ most relative to the spread of near rows inside.",
+        needs: "labels",
+        parameters: Lfda::describe,
+        build: |values| boxed(read::<Lfda>(values)?.check()),
+    },
+    Entry {
+        name: "kernel-lfda",
+        summary: "LFDA after a kernel: for histograms compared by χ² above all.",
+        needs: "labels",
+        parameters: KernelLfda::describe,
+        build: |values| boxed(read::<KernelLfda>(values)?.check()),
     },
     Entry {
         name: "warca",
