@@ -42,6 +42,10 @@ table! {
     pca: "pca", &[("rank", "6")], Labels, false, true;
     whitening: "whitening", &[("rank", "14")], Labels, false, true;
     lda: "lda", &[("rank", "4")], Labels, true, true;
+    kissme: "kissme", &[("rank", "16")], Labels, true, true;
+    xqda: "xqda", &[("rank", "4")], Labels, true, true;
+    lfda: "lfda", &[("rank", "4")], Labels, true, true;
+    kernel_lfda: "kernel-lfda", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, true;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

@@ -5,9 +5,11 @@
 
 mod moments;
 mod sums;
+mod within;
 
 pub use moments::{Moments, Spread, moments, spread};
 pub use sums::{KeyedSums, keyed_sums};
+pub use within::within_scatter;
 
 use crate::Result;
 use crate::data::Corpus;

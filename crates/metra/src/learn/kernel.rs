@@ -6,7 +6,7 @@
 //! preconditioned by K⁻¹ on the coefficients of the rows, and whitening would change what an
 //! orthonormal map means (on VIPeR it cost 20 points of rank-1).
 
-use super::parameters::Choice;
+use super::parameters::{Choice, require};
 use super::reduce::transposed;
 use crate::data::{Corpus, MemoryCorpus, RowId};
 use crate::linalg::{
@@ -62,6 +62,27 @@ pub(super) struct KernelSpec {
     pub(super) offset: f64,
     /// At most this many rows serve as landmarks.
     pub(super) landmarks: usize,
+}
+
+impl KernelSpec {
+    /// An error where a setting is out of its bounds.
+    pub(super) fn check(&self) -> Result<()> {
+        require(self.width > 0.0, "width", "above 0", self.width)?;
+        let degree = self.degree;
+        require(
+            (1..=20).contains(&degree),
+            "degree",
+            "between 1 and 20",
+            degree,
+        )?;
+        require(self.offset >= 0.0, "offset", "at least 0", self.offset)?;
+        require(
+            self.landmarks >= 2,
+            "landmarks",
+            "at least 2",
+            self.landmarks,
+        )
+    }
 }
 
 /// Principal axes of the landmarks in the feature space.

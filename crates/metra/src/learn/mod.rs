@@ -6,10 +6,13 @@
 mod baselines;
 pub mod conformance;
 mod descent;
+mod differences;
 mod discriminant;
 mod field;
 mod frml;
 mod kernel;
+mod kissme;
+mod lfda;
 mod parameters;
 mod prepare;
 mod principal;
@@ -19,13 +22,17 @@ pub mod registry;
 pub mod slr;
 pub mod warca;
 mod warp;
+mod xqda;
 
 pub use baselines::{Cosine, Euclid};
 pub use discriminant::Lda;
 pub use frml::{Frml, MetricRegulariser, RankLoss};
+pub use kissme::Kissme;
+pub use lfda::{KernelLfda, Lfda, Scaling};
 pub use parameters::{Checked, Choice, Parameter, ParameterValue, Parameters};
 pub use prepare::{Prepared, PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};
 pub use principal::{Pca, Whitening};
+pub use xqda::Xqda;
 
 use crate::data::Corpus;
 use crate::metric::{Map, Space};

@@ -3,7 +3,10 @@
 use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
-use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
+use super::{
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Parameter, Parameters,
+    Pca, Whitening, Xqda,
+};
 use crate::supervision::Supervision;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -66,6 +69,38 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Lda::describe,
         grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Lda>(values)?.check()),
+    },
+    Entry {
+        name: "kissme",
+        summary: "Log-ratio of the Gaussians of relevant and irrelevant differences, after PCA.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Kissme::describe,
+        grid: &[("rank", &["32", "64"]), ("ridge", &["0.01", "0.1"])],
+        build: |values| boxed(read::<Kissme>(values)?.check()),
+    },
+    Entry {
+        name: "xqda",
+        summary: "The same log-ratio in the directions that separate irrelevant pairs most.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Xqda::describe,
+        grid: &[("ridge", &["0.01", "0.03", "0.1", "0.3"])],
+        build: |values| boxed(read::<Xqda>(values)?.check()),
+    },
+    Entry {
+        name: "lfda",
+        summary: "Directions in which classes differ most relative to the spread of near rows inside.",
+        needs: "labels",
+        parameters: Lfda::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
+        build: |values| boxed(read::<Lfda>(values)?.check()),
+    },
+    Entry {
+        name: "kernel-lfda",
+        summary: "LFDA after a kernel: for histograms compared by χ² above all.",
+        needs: "labels",
+        parameters: KernelLfda::describe,
+        grid: &[("ridge", &["0.01", "0.03", "0.1"])],
+        build: |values| boxed(read::<KernelLfda>(values)?.check()),
     },
     Entry {
         name: "warca",

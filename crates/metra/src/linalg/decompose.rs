@@ -250,7 +250,8 @@ fn complete_orthonormal(rows: &mut Mat<f64>, known: usize) {
     }
 }
 
-fn rows_from(matrix: MatRef<'_, f64>) -> RowBuf {
+/// The matrix as f32 rows.
+pub(crate) fn rows_from(matrix: MatRef<'_, f64>) -> RowBuf {
     let mut rows = RowBuf::zeros(matrix.nrows(), matrix.ncols());
     for i in 0..matrix.nrows() {
         for (j, value) in rows.row_mut(i).iter_mut().enumerate() {

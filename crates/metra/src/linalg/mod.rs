@@ -5,17 +5,20 @@
 //! on one thread and on many.
 
 mod decompose;
+mod generalised;
 mod kernels;
 mod products;
 mod rows;
 mod simd;
 
+pub(crate) use decompose::rows_from;
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
+pub use generalised::{Ratio, largest_ratios};
 pub use kernels::{Kernel, gram, gram_within};
 pub(crate) use kernels::{finish_kernel, raw_kernel_within};
 pub use products::{
-    BLOCK_ROWS, accumulate_outer, block_distance, cross, map_rows, mix, squared_norms,
-    transposed_product,
+    BLOCK_ROWS, accumulate_outer, accumulate_product, block_distance, cross, map_rows, mix,
+    product, squared_norms, transposed_product,
 };
 pub use rows::{RowBuf, Rows};
 pub use simd::vectorized;

@@ -6,7 +6,7 @@ use super::rows::{RowBuf, Rows};
 use super::simd::vectorized;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 /// Rows in a block of work. Fixed, so that results do not depend on the number of threads.
@@ -93,18 +93,30 @@ pub fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> 
 
 /// Add `rowsᵀ · rows` to `sum`, in f64. Tasks own tiles of the output.
 pub fn accumulate_outer(rows: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
+    accumulate_product(rows, rows, sum);
+}
+
+/// Add `leftᵀ · right` to `sum`, in f64. Tasks own tiles of the output.
+pub fn accumulate_product(left: MatRef<'_, f64>, right: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
     let tiles = column_tiles(sum);
     tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
         let columns = tile.ncols();
         matmul(
             tile,
             Accum::Add,
-            rows.transpose(),
-            rows.subcols(index * TILE_COLUMNS, columns),
+            left.transpose(),
+            right.subcols(index * TILE_COLUMNS, columns),
             1.0,
             Par::Seq,
         );
     });
+}
+
+/// `left · right` in f64 on the calling thread: faer's own operator may split the sum.
+pub fn product(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(left.nrows(), right.ncols());
+    matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::Seq);
+    out
 }
 
 /// The columns of a matrix in pieces of [`TILE_COLUMNS`], each to be written by one task.

@@ -13,7 +13,7 @@ use super::preconditioned::train_preconditioned;
 use super::{Start, Warca, train};
 use crate::learn::field::Field;
 use crate::learn::kernel::{KernelAxes, KernelKind, KernelSpec};
-use crate::learn::parameters::{Checked, Choice, parameters, require};
+use crate::learn::parameters::{Checked, Choice, parameters};
 use crate::learn::warp::check_relevance;
 use crate::learn::{Learner, Parameters, Problem, Run};
 use crate::metric::Map;
@@ -83,20 +83,7 @@ parameters! {
 impl KernelWarca {
     /// Check the parameters.
     pub fn check(self) -> Result<Checked<Self>> {
-        require(self.width > 0.0, "width", "above 0", self.width)?;
-        require(
-            (1..=20).contains(&self.degree),
-            "degree",
-            "between 1 and 20",
-            self.degree,
-        )?;
-        require(self.offset >= 0.0, "offset", "at least 0", self.offset)?;
-        require(
-            self.landmarks >= 2,
-            "landmarks",
-            "at least 2",
-            self.landmarks,
-        )?;
+        self.spec().check()?;
         self.warca().check()?;
         Ok(Checked(self))
     }
@@ -122,7 +109,7 @@ impl KernelWarca {
         KernelSpec {
             kind: self.kernel,
             width: self.width,
-            degree: self.degree as u32,
+            degree: u32::try_from(self.degree).unwrap_or(u32::MAX),
             offset: self.offset,
             landmarks: self.landmarks,
         }

@@ -1,0 +1,92 @@
+//! Spread of rows about the mean of their class, each class with a weight of its own.
+//!
+//! With a class of n rows, the differences of all its ordered pairs sum up to 2n times its spread
+//! about its mean: spreads of pairs need no pairs.
+
+use super::{KeyedSums, Sample, Statistic, fold};
+use crate::Result;
+use crate::data::Corpus;
+use crate::linalg::{Symmetric, accumulate_outer};
+use faer::Mat;
+
+/// Σ_rows weight(class) · (x − mean(class)) (x − mean(class))ᵀ in one pass; `sums` are the class
+/// sums of the same rows and keys, and there is a weight for each class.
+pub fn within_scatter(
+    corpus: &dyn Corpus,
+    keys: &[u32],
+    sums: &KeyedSums,
+    weights: &[f64],
+) -> Result<Symmetric> {
+    let means = Mat::from_fn(sums.sums.nrows(), sums.sums.ncols(), |class, column| {
+        sums.sums[(class, column)] / sums.counts[class].max(1) as f64
+    });
+    let roots = weights.iter().map(|weight| weight.sqrt()).collect();
+    fold::<Within>(corpus, Some(keys), &Classes { means, roots })
+}
+
+#[derive(Clone)]
+struct Classes {
+    /// Mean of each class, a row each.
+    means: Mat<f64>,
+    /// Root of each class's weight.
+    roots: Vec<f64>,
+}
+
+struct Within {
+    classes: Classes,
+    sum: Symmetric,
+}
+
+impl Statistic for Within {
+    type Spec = Classes;
+    type Out = Symmetric;
+
+    fn start(classes: &Classes) -> Self {
+        Within {
+            classes: classes.clone(),
+            sum: Symmetric::zeros(classes.means.ncols()),
+        }
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        let (rows, keys) = (sample.rows, sample.keys.unwrap_or(&[]));
+        let Classes { means, roots } = &self.classes;
+        let mut centred = Mat::zeros(keys.len(), rows.dim());
+        for column in 0..rows.dim() {
+            let target = centred.col_as_slice_mut(column).iter_mut();
+            for ((target, row), key) in target.zip(rows.iter()).zip(keys) {
+                let class = *key as usize;
+                *target = roots[class] * (f64::from(row[column]) - means[(class, column)]);
+            }
+        }
+        accumulate_outer(centred.as_ref(), self.sum.entries_mut().as_mut());
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        *self.sum.entries_mut() += other.sum.entries();
+    }
+
+    fn finish(self) -> Result<Symmetric> {
+        Ok(self.sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::execute::keyed_sums;
+    use crate::linalg::RowBuf;
+
+    #[test]
+    fn spread_by_hand() {
+        // Class 0: 1 and 3 about 2, class 1: 10, 11 and 15 about 12. With weights 5 and 7:
+        // 5·(1 + 1) + 7·(4 + 1 + 9) = 108.
+        let rows = RowBuf::from_values(vec![1.0, 10.0, 11.0, 3.0, 15.0], 1).unwrap();
+        let (corpus, keys) = (MemoryCorpus::new(rows).unwrap(), [0, 1, 1, 0, 1]);
+        let sums = keyed_sums(&corpus, &keys, 2).unwrap();
+        let found = within_scatter(&corpus, &keys, &sums, &[5.0, 7.0]).unwrap();
+        assert!((found.entries()[(0, 0)] - 108.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,126 @@
+//! LFDA: local Fisher discriminant analysis (Sugiyama, JMLR 2007), here and after a kernel.
+//!
+//! Fisher's ratio with local spreads: pairs of one class that are far apart hardly count, so that a
+//! class of several clusters keeps them, and more directions than classes can separate. With two
+//! rows a class all affinities are equal, and LFDA is ridge-regularised Fisher analysis.
+//!
+//! Departs from the paper: a ridge on the local spread within classes, without which it is singular
+//! wherever a class has fewer rows than dimensions; scales of a class with fewer than `neighbours`
+//! others come from its farthest row; directions whose ratio is not above 0 are left out.
+
+mod kernel;
+mod local;
+
+pub use kernel::KernelLfda;
+
+use super::field::Field;
+use super::parameters::{Checked, Choice, parameters, require, require_rank};
+use super::{Learner, Parameters, Problem, Run};
+use crate::linalg::{RowBuf, largest_ratios};
+use crate::metric::Map;
+use crate::supervision::Labels;
+use crate::{Error, Result};
+use local::local_spread;
+use std::collections::BTreeMap;
+
+/// How long the directions are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scaling {
+    /// The local spread within classes is the same along all of them.
+    Plain,
+    /// That, times the root of the ratio: what separates most counts most.
+    Weighted,
+}
+
+impl Choice for Scaling {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("plain", Scaling::Plain), ("weighted", Scaling::Weighted)];
+}
+
+parameters! {
+    /// Directions in which classes differ most relative to the spread of near rows inside them.
+    /// Needs class labels. O(n·d²) time beside O(Σ n_c²·d) for the distances inside classes, one
+    /// decomposition in O(d³); O(d²) memory beside one class's rows (fewer rows than dimensions: n
+    /// for d). Use it instead of `lda` where classes have several clusters, or where fewer classes
+    /// than useful directions hold `lda` back; with two rows a class both are the same.
+    pub struct Lfda {
+        /// Numbers in a mapped vector; fewer where fewer directions separate.
+        rank: usize = 64,
+        /// Added to the local spread within classes, relative to its mean variance. Search .01 to 3.
+        ridge: f64 = 0.1,
+        /// A row's scale is the distance to this neighbour of its class.
+        neighbours: usize = 7,
+        /// How long the directions are.
+        scaling: Scaling = Scaling::Plain,
+    }
+}
+
+impl Lfda {
+    /// Check the parameters.
+    pub fn check(self) -> Result<Checked<Self>> {
+        require(self.rank >= 1, "rank", "at least 1", self.rank)?;
+        require(self.ridge >= 0.0, "ridge", "at least 0", self.ridge)?;
+        require(
+            self.neighbours >= 1,
+            "neighbours",
+            "at least 1",
+            self.neighbours,
+        )?;
+        Ok(Checked(self))
+    }
+
+    /// The map of the field's coordinates.
+    fn solve(&self, field: &Field<'_>, labels: &Labels, run: &mut Run<'_>) -> Result<RowBuf> {
+        let spread = local_spread(field.items(), labels, self.neighbours, run)?;
+        run.check_stop()?;
+        let found = largest_ratios(&spread.between, &spread.within, self.ridge)?;
+        let separating = found.values.iter().take_while(|ratio| **ratio > 0.0);
+        let factors: Vec<f64> = separating
+            .take(self.rank)
+            .map(|ratio| match self.scaling {
+                Scaling::Plain => 1.0,
+                Scaling::Weighted => ratio.sqrt(),
+            })
+            .collect();
+        if factors.is_empty() {
+            return Err(Error::Data(
+                "classes differ in no direction more than near rows inside them: nothing can be \
+                 learned"
+                    .into(),
+            ));
+        }
+        run.facts.insert("ridge_added".into(), found.ridge);
+        run.facts.insert("rank".into(), factors.len() as f64);
+        Ok(found.scaled_rows(&factors))
+    }
+}
+
+impl Learner for Checked<Lfda> {
+    fn name(&self) -> &'static str {
+        "lfda"
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.0.values()
+    }
+
+    fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
+        require_rank(self.0.rank, problem.dim())?;
+        let labels = classes_of(problem, "lfda")?;
+        let field = Field::new(problem)?;
+        let map = self.0.solve(&field, labels, run)?;
+        field.carry_back(&map, 1.0, true)
+    }
+}
+
+/// The labels, of two classes at least.
+fn classes_of<'a>(problem: &Problem<'a>, learner: &str) -> Result<&'a Labels> {
+    let labels = problem.labels(learner)?;
+    if labels.classes() < 2 {
+        return Err(Error::Data(format!(
+            "expected at least 2 classes to tell apart, but found {}",
+            labels.classes()
+        )));
+    }
+    Ok(labels)
+}
