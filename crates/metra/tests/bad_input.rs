@@ -367,7 +367,7 @@ fn every_learner_fits_or_says_what_is_wrong() {
             let learner = quick(entry.name);
             // What minimises the same loss wants the same.
             let known_as = match entry.name {
-                "kernel-warca" | "frml" => "warca",
+                "kernel-warca" | "frml" | "multi-similarity" | "supcon" | "proxy-anchor" => "warca",
                 name => name,
             };
             let refusal = case.refused.iter().find(|(name, _)| *name == known_as);

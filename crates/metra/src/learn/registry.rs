@@ -3,7 +3,10 @@
 use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
-use super::{Checked, Cosine, Euclid, Frml, Lda, Learner, Parameter, Parameters, Pca, Whitening};
+use super::{
+    Checked, Cosine, Euclid, Frml, Lda, Learner, MultiSimilarity, Parameter, Parameters, Pca,
+    ProxyAnchor, SupCon, Whitening,
+};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -79,6 +82,27 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels, relevance judgements or similar pairs",
         parameters: Frml::describe,
         build: |values| boxed(read::<Frml>(values)?.check()),
+    },
+    Entry {
+        name: "multi-similarity",
+        summary: "Low-rank map by cosine: pairs of a batch weighted by how hard they are.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: MultiSimilarity::describe,
+        build: |values| boxed(read::<MultiSimilarity>(values)?.check()),
+    },
+    Entry {
+        name: "supcon",
+        summary: "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: SupCon::describe,
+        build: |values| boxed(read::<SupCon>(values)?.check()),
+    },
+    Entry {
+        name: "proxy-anchor",
+        summary: "Low-rank map by cosine, with one learned point a class.",
+        needs: "labels",
+        parameters: ProxyAnchor::describe,
+        build: |values| boxed(read::<ProxyAnchor>(values)?.check()),
     },
     Entry {
         name: "slr",
