@@ -4,8 +4,8 @@ use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Parameter, Parameters,
-    Pca, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, MultiSimilarity,
+    Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -125,6 +125,30 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Frml::describe,
         grid: &[("rate", &["0.1", "0.3", "1"])],
         build: |values| boxed(read::<Frml>(values)?.check()),
+    },
+    Entry {
+        name: "multi-similarity",
+        summary: "Low-rank map by cosine: pairs of a batch weighted by how hard they are.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: MultiSimilarity::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<MultiSimilarity>(values)?.check()),
+    },
+    Entry {
+        name: "supcon",
+        summary: "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: SupCon::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<SupCon>(values)?.check()),
+    },
+    Entry {
+        name: "proxy-anchor",
+        summary: "Low-rank map by cosine, with one learned point a class.",
+        needs: "labels",
+        parameters: ProxyAnchor::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<ProxyAnchor>(values)?.check()),
     },
     Entry {
         name: "slr",

@@ -16,19 +16,19 @@ pub use super::kernel::KernelKind;
 pub use super::warp::{RankWeights, Sampling, Violators};
 pub use kernel::{KernelWarca, Optimiser};
 
-use super::descent::{Descent, Schedule, descend};
+use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::Field;
+use super::orthonormal::pull_to_orthonormal;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
-use super::warp::{Minibatch, Outcome, Warp, Workspace, check_finite, check_relevance};
+use super::warp::{Minibatch, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
 use crate::Result;
 use crate::data::Corpus;
-use crate::linalg::{RowBuf, cross, mix};
+use crate::linalg::RowBuf;
 use crate::metric::Map;
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::Relevance;
-use faer::{Accum, MatRef};
 use std::collections::BTreeMap;
 
 /// What keeps the map in bounds.
@@ -228,8 +228,8 @@ impl Descent for Training<'_> {
         let rate = (settings.rate * remaining) as f32;
         let gradient = self.workspace.gradient.values();
         state.adam.step(state.map.values_mut(), gradient, rate);
-        check_finite(state.map.values(), &outcome, step)?;
-        Ok(outcome)
+        check_finite(state.map.values(), outcome.loss, step)?;
+        Ok(outcome.into())
     }
 
     fn map(&self, state: &State) -> Result<Map> {
@@ -252,15 +252,7 @@ impl Training<'_> {
                 }
             }
             Regulariser::Aon => {
-                let rank = map.len();
-                let mut product = vec![0.0; rank * rank];
-                cross(map.rows(), map.rows(), 1.0, &mut product);
-                for index in 0..rank {
-                    product[index * rank + index] -= 1.0;
-                }
-                let product = MatRef::from_row_major_slice(&product, rank, rank);
-                let gradient = self.workspace.gradient.values_mut();
-                mix(product, map.rows(), 2.0 * lambda, Accum::Add, gradient);
+                pull_to_orthonormal(map, lambda, &mut self.workspace.gradient);
             }
         }
     }
