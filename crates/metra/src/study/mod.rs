@@ -20,7 +20,6 @@ pub use scores::Scores;
 use crate::evaluate::{Comparison, Measure};
 use crate::learn::{Learner, Observer, Recipe, Run, registry};
 use crate::metric::{Chain, Map, Space, Step};
-use crate::supervision::Supervision;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -392,15 +391,7 @@ impl<'a> Study<'a> {
     ) -> Result<Verdicts> {
         let base = only(self.judge_base(&[base], test, trained, &self.judging)?)?;
         let learned = self.scores(fitted, test, trained)?;
-        let seen_queries = match &self.material.supervision {
-            Supervision::Judgements(judgements) => {
-                let known = judgements.restricted_to(trained).judged_items();
-                let items = |query: &u64| judgements.of(*query).iter();
-                let seen = |query: &u64| items(query).any(|(item, _)| known[*item as usize]);
-                Some(test.iter().copied().filter(seen).collect())
-            }
-            _ => None,
-        };
+        let seen_queries = self.material.seen_queries(test, trained);
         Verdicts::new(base, learned, seen_queries, self.seed)
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct ExperimentFile {
     pub(super) trials: usize,
     /// Factor of successive halving for learners that work in steps (default: none).
     pub(super) halving: Option<u32>,
+    /// Facts that learners report and that tables are to show, such as WARCA's `condition`.
+    #[serde(default)]
+    facts: Vec<String>,
     data: DataSection,
     #[serde(default)]
     split: SplitSection,
@@ -99,6 +102,8 @@ struct SplitSection {
     file: Option<String>,
     /// Only the first so many splits of the file.
     first: Option<usize>,
+    /// Only this split of the file, counted from 0.
+    number: Option<usize>,
     /// Test on rows or queries with this value (`column=value`).
     test_where: Option<String>,
     /// So many folds, every unit tested once.
@@ -218,6 +223,7 @@ pub(super) struct Asked {
     pub(super) halving: Option<u32>,
     pub(super) methods: Vec<Method>,
     pub(super) claims: Vec<Claim>,
+    pub(super) facts: Vec<String>,
 }
 
 /// Read an experiment file.
@@ -269,6 +275,7 @@ impl ExperimentFile {
             halving: self.halving,
             methods,
             claims,
+            facts: self.facts,
         })
     }
 }
@@ -326,8 +333,12 @@ impl SplitSection {
             "expected one of file, test-where, folds and draws"
         );
         ensure!(
-            self.first.is_none() || self.file.is_some(),
-            "first speaks of the splits of a file, and there is none"
+            self.file.is_some() || (self.first.is_none() && self.number.is_none()),
+            "first and number speak of the splits of a file, and there is none"
+        );
+        ensure!(
+            self.first.is_none() || self.number.is_none(),
+            "expected first or number, not both"
         );
         let usual = Splitting::default();
         Ok(Splitting {
@@ -335,7 +346,7 @@ impl SplitSection {
             validation: self.validation.unwrap_or(usual.validation),
             test: self.test.unwrap_or(usual.test),
             splits: self.file.as_deref().map(|f| place(f, folder)).transpose()?,
-            split: None,
+            split: self.number,
             first: self.first,
             test_where: optional("test-where", self.test_where.as_ref())?,
             draws: self.draws.unwrap_or(usual.draws),

@@ -132,6 +132,7 @@ impl Compare {
             halving: self.halving,
             methods: Vec::new(),
             claims: Vec::new(),
+            facts: Vec::new(),
         })
     }
 
@@ -279,6 +280,7 @@ impl Compare {
             budget: asked.trials,
             halving: asked.halving,
             claims: asked.claims,
+            facts: asked.facts,
             names,
         })
     }

@@ -37,6 +37,7 @@ pub(super) fn print(results: &Results, costs: &Costs) -> Result<()> {
     lines.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
     measures(results, &lines, splits)?;
     gains(results, costs, &lines, criterion)?;
+    parts(results, &lines)?;
     claims(results)?;
     chosen(&lines, splits)?;
     for line in lines {
@@ -66,8 +67,8 @@ fn measures(results: &Results, lines: &[&Line], splits: usize) -> Result<()> {
     let width = width(lines);
     let mut head = format!("{:<width$}", "");
     let cell = if splits > 1 { 17 } else { 9 };
-    for measure in &results.protocol.measures {
-        head.push_str(&format!("  {measure:>cell$}"));
+    for name in results.protocol.measures.iter().chain(&results.facts) {
+        head.push_str(&format!("  {name:>cell$}"));
     }
     print::line(&head)?;
     for line in lines {
@@ -78,6 +79,12 @@ fn measures(results: &Results, lines: &[&Line], splits: usize) -> Result<()> {
             } else {
                 format!("{:.4}", measure.mean)
             };
+            row.push_str(&format!("  {text:>cell$}"));
+        }
+        for fact in &results.facts {
+            let text = line
+                .fact(fact)
+                .map_or("–".into(), |value| format!("{value:.4}"));
             row.push_str(&format!("  {text:>cell$}"));
         }
         if line.measures.is_empty() {
@@ -146,6 +153,29 @@ fn interval(gain: &Gain) -> String {
         gain.high,
         gain.evidence.words()
     )
+}
+
+/// Queries whose relevant items training had seen, and the others.
+fn parts(results: &Results, lines: &[&Line]) -> Result<()> {
+    let width = width(lines);
+    let base = &results.base;
+    for place in 0..2 {
+        let Some(first) = lines.iter().find_map(|line| line.parts.get(place)) else {
+            continue;
+        };
+        let queries = print::count(first.queries as u64);
+        print::line(&format!(
+            "\n{} on the {queries} queries with {} against {base}",
+            results.protocol.criterion, first.part
+        ))?;
+        for line in lines {
+            if let Some(part) = line.parts.get(place) {
+                let gain = part.gain.as_ref().map_or("the base".into(), interval);
+                print::line(&format!("{:<width$}  {:.4}  {gain}", line.name, part.mean))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn claims(results: &Results) -> Result<()> {

@@ -24,11 +24,12 @@ use super::warp::{Minibatch, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
 use crate::Result;
 use crate::data::Corpus;
-use crate::linalg::RowBuf;
+use crate::linalg::{RowBuf, Rows, Symmetric};
 use crate::metric::Map;
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::Relevance;
+use faer::Mat;
 use std::collections::BTreeMap;
 
 /// What keeps the map in bounds.
@@ -166,7 +167,28 @@ fn train(
         to_map: &carry_back,
     };
     let state = State::new(map);
-    descend(settings.schedule(), &mut training, state, run)
+    let map = descend(settings.schedule(), &mut training, state, run)?;
+    if let Map::LowRank(map) = &map {
+        run.facts
+            .insert("condition".into(), condition(map.weights())?);
+    }
+    Ok(map)
+}
+
+/// Ratio of the extreme singular values of a map (the paper's Fig. 2a), at most 1e12: beyond that
+/// the smaller one is rounding.
+fn condition(map: Rows<'_>) -> Result<f64> {
+    let entry = |row: usize, column: usize| {
+        let pairs = map.row(row).iter().zip(map.row(column));
+        pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let gram = Symmetric::new(Mat::from_fn(map.len(), map.len(), entry))?.eigen()?;
+    let largest = gram.values.first().copied().unwrap_or(1.0);
+    let smallest = gram.values.last().copied().unwrap_or(1.0);
+    if largest <= 0.0 {
+        return Ok(1e12);
+    }
+    Ok((largest / smallest.max(1e-24 * largest)).sqrt())
 }
 
 /// The map with Adam's memory of it.

@@ -109,6 +109,7 @@ fn with<R>(test: impl FnOnce(&mut Experiment<'_>) -> R) -> R {
         budget: 8,
         halving: None,
         claims: Vec::new(),
+        facts: Vec::new(),
         names: &names,
     };
     test(&mut experiment)

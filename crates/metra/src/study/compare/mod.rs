@@ -16,7 +16,7 @@ mod summary;
 pub use log::{Log, Record};
 pub use results::{
     ClaimOutcome, Cost, Costs, DataFacts, Evidence, FORMAT, Finding, Gain, Line, MeasureLine,
-    ProtocolFacts, QueryChange, QueryChanges, Results, Sizes, SplitLine,
+    PartLine, ProtocolFacts, QueryChange, QueryChanges, Results, Sizes, SplitLine,
 };
 pub use run::Event;
 
@@ -64,6 +64,8 @@ pub struct Experiment<'a> {
     pub halving: Option<u32>,
     /// What was said beforehand about the order of methods.
     pub claims: Vec<Claim>,
+    /// Facts that learners report and that tables are to show.
+    pub facts: Vec<String>,
     /// Names of units, for reports.
     pub names: &'a (dyn Fn(u64) -> String + Sync),
 }

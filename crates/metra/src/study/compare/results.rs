@@ -37,6 +37,8 @@ pub struct Results {
     pub lines: Vec<Line>,
     /// What was said beforehand about the order of methods, and what came of it.
     pub claims: Vec<ClaimOutcome>,
+    /// Names of facts that learners report and that tables are to show.
+    pub facts: Vec<String>,
 }
 
 /// What was compared on.
@@ -122,6 +124,23 @@ pub struct Line {
     pub precision: Vec<f64>,
     /// The criterion query by query against the base; `None` as for `against_base`.
     pub queries: Option<QueryChanges>,
+    /// With judgements: the criterion over queries with and without a relevant item that training
+    /// had seen, those with one first. A gain on the former alone is memory.
+    pub parts: Vec<PartLine>,
+}
+
+/// A line on some of the queries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartLine {
+    /// Which: "seen items" or "unseen items".
+    pub part: String,
+    /// How many.
+    pub queries: usize,
+    /// Mean of the criterion.
+    pub mean: f64,
+    /// Gain over the base; `None` for the base itself.
+    pub gain: Option<Gain>,
 }
 
 /// One measure of a line.
@@ -368,6 +387,15 @@ impl Line {
     /// Whether some split failed.
     pub fn failed(&self) -> bool {
         self.splits.iter().any(|split| split.failure.is_some())
+    }
+
+    /// Mean over splits of a fact that the learner reported; `None` where it reported none.
+    pub fn fact(&self, name: &str) -> Option<f64> {
+        let values: Option<Vec<f64>> = (self.splits.iter())
+            .map(|split| split.facts.get(name).copied())
+            .collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 
     /// Values chosen most often over the splits, each with how often.

@@ -331,7 +331,7 @@ fn fallible<T>(outcome: Result<T>) -> Result<(Option<T>, Option<String>)> {
 }
 
 /// The units that the fit to be judged learns from: validation has done its work.
-fn learned_from(parts: &crate::study::Parts) -> Vec<u64> {
+pub(super) fn learned_from(parts: &crate::study::Parts) -> Vec<u64> {
     let mut all = [&parts.train[..], &parts.validation].concat();
     all.sort_unstable();
     all

@@ -2,9 +2,10 @@
 
 use super::log::{Reached, Record};
 use super::results::{
-    ClaimOutcome, Evidence, FORMAT, Finding, Gain, Line, MeasureLine, ProtocolFacts, QueryChange,
-    QueryChanges, Results, Sizes, SplitLine,
+    ClaimOutcome, Evidence, FORMAT, Finding, Gain, Line, MeasureLine, PartLine, ProtocolFacts,
+    QueryChange, QueryChanges, Results, Sizes, SplitLine,
 };
+use super::run::learned_from;
 use super::{Claim, Experiment, Method, is_base};
 use crate::evaluate::{Resampled, resample};
 use crate::study::{Chosen, MeanAndDeviation};
@@ -91,6 +92,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
         if number != base {
             line.queries = compared.changes(base, number, criterion);
         }
+        line.parts = compared.parts(base, number, criterion)?;
     }
     Ok(Results {
         format: FORMAT,
@@ -104,6 +106,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
         best: names[best].clone(),
         lines,
         claims,
+        facts: experiment.facts.clone(),
     })
 }
 
@@ -171,6 +174,7 @@ fn line(experiment: &Experiment<'_>, method: &Method, cells: &[Cell<'_>]) -> Lin
         against_base: Vec::new(),
         against_best: Vec::new(),
         queries: None,
+        parts: Vec::new(),
     }
 }
 
@@ -353,6 +357,53 @@ impl Compared<'_, '_> {
             gain,
             remark: claim.remark.clone(),
         })
+    }
+
+    /// Queries with and without a relevant item that training had seen; nothing without judgements
+    /// or where a split failed.
+    fn parts(&self, base: usize, line: usize, measure: usize) -> Result<Vec<PartLine>> {
+        let experiment = self.experiment;
+        let Some(pooled) = &self.pooled[line] else {
+            return Ok(Vec::new());
+        };
+        let mut seen = Vec::new();
+        for (parts, _) in &experiment.splits {
+            let trained = learned_from(parts);
+            match experiment.material.seen_queries(&parts.test, &trained) {
+                Some(queries) => seen.push(queries),
+                None => return Ok(Vec::new()),
+            }
+        }
+        let mut found = Vec::new();
+        for (part, which) in [("seen items", true), ("unseen items", false)] {
+            let places: Vec<usize> = (0..self.asked.len())
+                .filter(|at| seen[self.asked[*at].0].contains(&self.asked[*at].1) == which)
+                .collect();
+            if places.is_empty() {
+                continue;
+            }
+            let pick = |values: &[f64]| places.iter().map(|at| values[*at]).collect::<Vec<_>>();
+            let gain = match self.differences(base, line, measure) {
+                Some(differences) if line != base => {
+                    let columns = [pick(&differences)];
+                    let asked: Vec<_> = places.iter().map(|at| self.asked[*at]).collect();
+                    let part = Compared {
+                        asked: &asked,
+                        ..*self
+                    };
+                    let resampled = part.resample(&columns)?;
+                    Some(self.gain(&resampled, 0, &columns[0], measure, 0))
+                }
+                _ => None,
+            };
+            found.push(PartLine {
+                part: part.into(),
+                queries: places.len(),
+                mean: mean_of(&pick(&pooled.values[measure])),
+                gain,
+            });
+        }
+        Ok(found)
     }
 
     fn differences(&self, other: usize, line: usize, measure: usize) -> Option<Vec<f64>> {
