@@ -12,7 +12,7 @@
 //! #       "data":{"text":"","fingerprint":"","supervision":""},
 //! #       "protocol":{"protocol":"","holdout":"","splits":[],"folds":false,"seed":0,
 //! #       "criterion":"map","measures":["map"],"budget":1,"halving":null,"rerank":null,
-//! #       "comparisons":0,"resamples":0},"base":"","best":"","lines":[],"claims":[]}"#;
+//! #       "comparisons":0,"resamples":0},"base":"","best":"","lines":[],"claims":[],"facts":[]}"#;
 //! #     metra::study::compare::Results::from_json(empty).unwrap()
 //! # }
 //! let results = read();

@@ -60,6 +60,9 @@ pub(crate) struct Compare {
     /// Folder for log, results and report (default: NAME-comparison)
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Write a page in Markdown too: tables and findings, no single rows
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     /// Forget what an earlier run of this comparison has done
     #[arg(long)]
     fresh: bool,
@@ -219,6 +222,11 @@ impl Compare {
         write(&folder.join("results.json"), &results.to_json()?)?;
         let text = serde_json::to_string_pretty(&costs)? + "\n";
         write(&folder.join("costs.json"), &text)?;
+        let report = folder.join("report.html");
+        write(&report, &metra_report::html(&results, Some(&costs))?)?;
+        if let Some(page) = &self.page {
+            write(page, &metra_report::markdown(&results, Some(&costs)))?;
+        }
         if common.json {
             print::json(&Answer {
                 results: &results,
@@ -227,10 +235,9 @@ impl Compare {
             })?;
         } else {
             table::print(&results, &costs)?;
-            print::fact(
-                "results",
-                &folder.join("results.json").display().to_string(),
-            )?;
+            let path = folder.join("results.json");
+            print::fact("results", &path.display().to_string())?;
+            print::fact("report", &report.display().to_string())?;
         }
         let failed = results
             .lines
