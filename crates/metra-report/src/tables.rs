@@ -17,7 +17,8 @@ pub(crate) const FRAGILE: &str = "*";
 pub(crate) struct ScoreRow {
     pub(crate) place: String,
     pub(crate) name: String,
-    pub(crate) method: String,
+    /// The learner where the line has another name, and whether it is the base or the best.
+    pub(crate) tags: Vec<String>,
     pub(crate) class: String,
     pub(crate) is_base: bool,
     pub(crate) is_best: bool,
@@ -137,7 +138,7 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
     ScoreRow {
         place: place(placed),
         name: line.name.clone(),
-        method: line.method.clone(),
+        tags: tags(placed),
         class: placed.style.class(),
         is_base: placed.is_base,
         is_best: placed.is_best,
@@ -151,6 +152,15 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
             .map_or(String::new(), bytes),
         total: cost.map_or(String::new(), |cost| seconds(cost.cpu_seconds)),
     }
+}
+
+fn tags(placed: &Placed<'_>) -> Vec<String> {
+    let line = placed.line;
+    let method = (line.method != line.name).then(|| line.method.clone());
+    let roles = [(placed.is_base, "base"), (placed.is_best, "best")];
+    let roles = roles.into_iter().filter(|(holds, _)| *holds);
+    let roles = roles.map(|(_, role)| role.to_owned());
+    method.into_iter().chain(roles).collect()
 }
 
 fn score_cell(standing: &Standing<'_>, line: &Line, at: usize) -> ScoreCell {

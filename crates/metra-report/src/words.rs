@@ -94,7 +94,7 @@ pub(crate) fn summary(standing: &Standing<'_>) -> Vec<Remark> {
         lost(standing),
         failed(standing),
         Some(choice(&standing.results.protocol)),
-        Some(many(&standing.results.protocol)),
+        Some(many(standing)),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -276,11 +276,24 @@ fn choice(protocol: &ProtocolFacts) -> Remark {
     saying.under("Settings")
 }
 
-fn many(protocol: &ProtocolFacts) -> Remark {
+fn many(standing: &Standing<'_>) -> Remark {
+    let protocol = &standing.results.protocol;
     let mut saying = Saying::default();
     let resamples = protocol.resamples;
+    let mut gains = standing
+        .lines
+        .iter()
+        .flat_map(|placed| &placed.line.against_base);
+    let drawn = gains.next().map_or("queries".to_owned(), |gain| {
+        // Queries of one identity rise and fall together, so identities are drawn where they differ.
+        if gain.clusters < gain.queries {
+            format!("{} identities with all their queries", gain.clusters)
+        } else {
+            count(gain.queries, "query")
+        }
+    });
     saying.say(format!(
-        "Intervals are paired bootstrap intervals of 95 % over queries ({resamples} resamples)."
+        "Intervals are paired bootstrap intervals of 95 %: {resamples} resamples of {drawn}."
     ));
     if protocol.comparisons > 1 {
         let comparisons = protocol.comparisons;

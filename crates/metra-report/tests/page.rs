@@ -173,6 +173,7 @@ fn the_summary_says_what_the_figures_say() {
         "468 of 3160 queries lost, 1689 gained",
         "proxy-anchor and whiten failed",
         "at most 8 settings a method",
+        "10000 resamples of 316 identities with all their queries.",
         "Bonferroni, 99.80 % each",
     ] {
         assert!(summary.contains(words), "{words:?} is not in {summary}");

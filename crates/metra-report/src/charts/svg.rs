@@ -139,13 +139,18 @@ pub(crate) fn printable(character: char) -> char {
     }
 }
 
-/// The text in at most `most` characters.
+/// The text in at most `most` characters. What is left out is in the middle, because names of one
+/// family differ at their ends.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    let length = text.chars().count();
+    if length <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    let kept = most.saturating_sub(1);
+    let end = kept / 2;
+    let start: String = text.chars().take(kept - end).collect();
+    let end: String = text.chars().skip(length - end).collect();
+    format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
 /// Tenths are finer than any screen shows and keep the file small.
@@ -178,9 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_end_in_a_sign() {
+    fn long_texts_keep_both_ends() {
         assert_eq!(shortened("warca", 5), "warca");
-        assert_eq!(shortened("warca-χ²-long", 8), "warca-χ…");
+        assert_eq!(shortened("warca-χ²-rank-40", 8), "warc…-40");
+        assert_eq!(shortened("long", 1), "…");
         assert_eq!(shortened("", 0), "");
     }
 }
