@@ -2,6 +2,7 @@
 
 mod agreement;
 mod args;
+mod command_line;
 mod commands;
 mod judging;
 mod load;

@@ -7,6 +7,7 @@ mod table;
 use self::file::{Asked, TRIALS, default_grid};
 use self::follow::Follower;
 use crate::args::Common;
+use crate::command_line::command_line;
 use crate::commands::train::describe;
 use crate::judging::JudgedBy;
 use crate::load::row_name;
@@ -367,22 +368,4 @@ impl Compare {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| path.display().to_string())
-}
-
-/// The command as it was called, with quotes where a shell needs them.
-fn command_line() -> String {
-    let quoted = |argument: String| {
-        let plain = |c: char| c.is_alphanumeric() || "-_=./:,@+".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    let arguments = std::env::args_os().skip(1);
-    let arguments = arguments.map(|a| quoted(a.to_string_lossy().into_owned()));
-    let all: Vec<String> = std::iter::once("metra".to_owned())
-        .chain(arguments)
-        .collect();
-    all.join(" ")
 }

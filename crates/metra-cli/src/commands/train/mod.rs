@@ -1,7 +1,9 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
+mod page;
 mod report;
 
+use self::page::Kept;
 pub(crate) use self::report::describe;
 use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
 use crate::args::{Common, assignment};
@@ -59,6 +61,9 @@ pub(crate) struct Train {
     /// State the CPU time of one fit with the chosen settings
     #[arg(long)]
     timing: bool,
+    /// Write a report: one HTML file with tables, curves and queries won and lost
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Where to write the model
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -70,6 +75,8 @@ struct SplitOutcome {
     verdicts: Option<Verdicts>,
     chosen: Chosen,
     fitted: Fitted,
+    base: Space,
+    cpu_seconds: f64,
 }
 
 impl Train {
@@ -104,6 +111,7 @@ impl Train {
         }
         let name = if folds { "fold" } else { "split" };
         let mut verdicts = Vec::new();
+        let mut kept = Vec::new();
         let mut last = None;
         for (number, (parts, seed)) in splits.iter().enumerate() {
             study.seed = *seed;
@@ -117,6 +125,12 @@ impl Train {
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
+            kept.push(Kept {
+                chosen: outcome.chosen.clone(),
+                facts: outcome.fitted.facts.clone(),
+                base: outcome.base,
+                cpu_seconds: outcome.cpu_seconds,
+            });
             last = Some((outcome.chosen, outcome.fitted, parts));
         }
         if verdicts.len() > 1 {
@@ -128,8 +142,8 @@ impl Train {
         };
         report.pooled = pooled.as_ref().map(PooledReport::new);
         if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
-            let kept = verdicts.first().map(|v| (v, kind));
-            let model = self.model(&study, &chosen, fitted, parts, kept, items, common)?;
+            let judged = verdicts.first().map(|v| (v, kind));
+            let model = self.model(&study, &chosen, fitted, parts, judged, items, common)?;
             model.save(path)?;
             if !common.json {
                 let what = format!(
@@ -142,8 +156,14 @@ impl Train {
                 print::fact("model", &what)?;
             }
         }
+        if let Some(path) = &self.report {
+            self.write_page(path, read, &study, (kind, &splits), &kept, &verdicts)?;
+        }
         if common.json {
             return print::json(&report);
+        }
+        if let Some(path) = &self.report {
+            print::fact("report", &path.display().to_string())?;
         }
         print_summary(&report.summary, name)?;
         match pooled {
@@ -247,6 +267,8 @@ impl Train {
             verdicts,
             chosen,
             fitted,
+            base,
+            cpu_seconds: cpu,
         })
     }
 

@@ -19,6 +19,7 @@ pub use results::{
     PartLine, ProtocolFacts, QueryChange, QueryChanges, Results, Sizes, SplitLine,
 };
 pub use run::Event;
+pub use summary::Trained;
 
 use super::{HoldOut, Judging, Material, Parts, Study, combinations};
 use crate::evaluate::Measure;

@@ -8,7 +8,8 @@ use super::results::{
 use super::run::learned_from;
 use super::{Claim, Experiment, Method, is_base};
 use crate::evaluate::{Resampled, resample};
-use crate::study::{Chosen, MeanAndDeviation};
+use crate::metric::Space;
+use crate::study::{Chosen, MeanAndDeviation, Scores, Verdicts};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -36,6 +37,82 @@ impl<'l> Cell<'l> {
             Some(Record::Judged { scores, .. }) => scores.as_ref(),
             _ => None,
         }
+    }
+}
+
+/// What training found on one split, for the same report as a comparison's.
+pub struct Trained<'a> {
+    /// What was chosen.
+    pub chosen: &'a Chosen,
+    /// What the learner reported.
+    pub facts: &'a BTreeMap<String, f64>,
+    /// The base on this split.
+    pub base: Space,
+    /// Both on the test part.
+    pub verdicts: &'a Verdicts,
+}
+
+impl Experiment<'_> {
+    /// Results of a training that was judged already: the experiment's two methods are the base
+    /// and what was learned.
+    pub fn of_training(&self, splits: &[Trained<'_>]) -> Result<Results> {
+        let record = |scores: &Scores, facts: BTreeMap<String, f64>, line: usize, split: usize| {
+            Record::Judged {
+                key: String::new(),
+                line: self.methods[line].name.clone(),
+                split,
+                scores: Some(Reached::new(scores)),
+                facts,
+                failure: None,
+                seconds: 0.0,
+                fit_seconds: 0.0,
+            }
+        };
+        let records: Vec<[Record; 2]> = (splits.iter().enumerate())
+            .map(|(split, trained)| {
+                [
+                    record(&trained.verdicts.base, BTreeMap::new(), 0, split),
+                    record(&trained.verdicts.learned, trained.facts.clone(), 1, split),
+                ]
+            })
+            .collect();
+        let tried = |chosen: &Chosen| -> BTreeMap<String, String> {
+            let of = |(name, _): &&(String, Vec<String>)| -> Option<(String, String)> {
+                let value = match name.as_str() {
+                    "prepare" => chosen.recipe.to_string(),
+                    name => chosen.settings.get(name)?.clone(),
+                };
+                Some((name.clone(), value))
+            };
+            self.methods[1].grid.iter().filter_map(|g| of(&g)).collect()
+        };
+        let base = |space: Space| Chosen {
+            settings: BTreeMap::new(),
+            recipe: self.methods[0].recipe.clone(),
+            space,
+            last_step: None,
+            value: None,
+            trials: Vec::new(),
+        };
+        let cells = |line: usize| -> Vec<Cell<'_>> {
+            let pairs = splits.iter().zip(&records);
+            pairs
+                .map(|(trained, records)| Cell {
+                    trials: if line == 0 {
+                        1
+                    } else {
+                        trained.chosen.trials.len().max(1)
+                    },
+                    chosen: Some(match line {
+                        0 => (BTreeMap::new(), base(trained.base)),
+                        _ => (tried(trained.chosen), trained.chosen.clone()),
+                    }),
+                    judged: Some(&records[line]),
+                    failure: None,
+                })
+                .collect()
+        };
+        sum_up(self, &[cells(0), cells(1)])
     }
 }
 
