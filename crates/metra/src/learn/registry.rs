@@ -4,8 +4,8 @@ use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Parameter, Parameters,
-    Pca, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Mfa, Parameter,
+    Parameters, Pca, Whitening, Xqda,
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -89,6 +89,13 @@ pub const ENTRIES: &[Entry] = &[
         needs: "labels",
         parameters: KernelLfda::describe,
         build: |values| boxed(read::<KernelLfda>(values)?.check()),
+    },
+    Entry {
+        name: "mfa",
+        summary: "Directions that part near rows of different classes and keep near ones of a class.",
+        needs: "labels",
+        parameters: Mfa::describe,
+        build: |values| boxed(read::<Mfa>(values)?.check()),
     },
     Entry {
         name: "warca",
