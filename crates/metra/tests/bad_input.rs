@@ -371,7 +371,7 @@ fn every_learner_fits_or_says_what_is_wrong() {
             let known_as = match entry.name {
                 "kernel-warca" | "frml" | "kissme" | "xqda" => "warca",
                 "multi-similarity" | "supcon" | "proxy-anchor" => "warca",
-                "lfda" | "kernel-lfda" => "lda",
+                "lfda" | "kernel-lfda" | "mfa" => "lda",
                 name => name,
             };
             let said_of = |known: &str| case.refused.iter().find(|(name, _)| *name == known);

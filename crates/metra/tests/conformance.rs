@@ -46,6 +46,7 @@ table! {
     xqda: "xqda", &[("rank", "4")], Labels, true, true;
     lfda: "lfda", &[("rank", "4")], Labels, true, true;
     kernel_lfda: "kernel-lfda", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, true;
+    mfa: "mfa", &[("rank", "4")], Labels, true, true;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

@@ -4,7 +4,7 @@ use super::qwise::{Attributes, Qwise};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, MultiSimilarity,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Mfa, MultiSimilarity,
     Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
@@ -101,6 +101,14 @@ pub const ENTRIES: &[Entry] = &[
         parameters: KernelLfda::describe,
         grid: &[("ridge", &["0.01", "0.03", "0.1"])],
         build: |values| boxed(read::<KernelLfda>(values)?.check()),
+    },
+    Entry {
+        name: "mfa",
+        summary: "Directions that part near rows of different classes and keep near ones of a class.",
+        needs: "labels",
+        parameters: Mfa::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
+        build: |values| boxed(read::<Mfa>(values)?.check()),
     },
     Entry {
         name: "warca",

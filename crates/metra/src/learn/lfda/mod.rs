@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// How long the directions are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scaling {
-    /// The local spread within classes is the same along all of them.
+    /// The spread within classes is the same along all of them.
     Plain,
     /// That, times the root of the ratio: what separates most counts most.
     Weighted,
@@ -35,6 +35,16 @@ pub enum Scaling {
 impl Choice for Scaling {
     const ALL: &'static [(&'static str, Self)] =
         &[("plain", Scaling::Plain), ("weighted", Scaling::Weighted)];
+}
+
+impl Scaling {
+    /// Length of a direction with this ratio.
+    pub(super) fn factor(self, ratio: f64) -> f64 {
+        match self {
+            Scaling::Plain => 1.0,
+            Scaling::Weighted => ratio.sqrt(),
+        }
+    }
 }
 
 parameters! {
@@ -77,10 +87,7 @@ impl Lfda {
         let separating = found.values.iter().take_while(|ratio| **ratio > 0.0);
         let factors: Vec<f64> = separating
             .take(self.rank)
-            .map(|ratio| match self.scaling {
-                Scaling::Plain => 1.0,
-                Scaling::Weighted => ratio.sqrt(),
-            })
+            .map(|ratio| self.scaling.factor(*ratio))
             .collect();
         if factors.is_empty() {
             return Err(Error::Data(
@@ -114,7 +121,7 @@ impl Learner for Checked<Lfda> {
 }
 
 /// The labels, of two classes at least.
-fn classes_of<'a>(problem: &Problem<'a>, learner: &str) -> Result<&'a Labels> {
+pub(super) fn classes_of<'a>(problem: &Problem<'a>, learner: &str) -> Result<&'a Labels> {
     let labels = problem.labels(learner)?;
     if labels.classes() < 2 {
         return Err(Error::Data(format!(
