@@ -26,6 +26,7 @@ pub fn markdown(results: &Results, costs: Option<&Costs>) -> String {
     page.paragraph("## Scores");
     scores(&mut page, &standing, costs);
     gains(&mut page, &standing);
+    parts(&mut page, &standing);
     failures(&mut page, &standing);
     claims(&mut page, results);
     page.paragraph("## Data and protocol");
@@ -48,6 +49,7 @@ fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
     let measures = &standing.results.protocol.measures;
     let mut head = vec!["".to_owned(), "line".to_owned()];
     head.extend(measures.iter().map(|name| escaped(&heading(name))));
+    head.extend(standing.results.facts.iter().map(|name| escaped(name)));
     head.push("trials".to_owned());
     if costs.is_some() {
         head.extend(["CPU, one fit", "memory", "CPU, all"].map(str::to_owned));
@@ -55,6 +57,7 @@ fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
     let body = rows.iter().map(|row| {
         let mut cells = vec![row.place.clone(), name(row)];
         cells.extend(row.cells.iter().map(score));
+        cells.extend(row.facts.iter().cloned());
         cells.push(row.trials.clone());
         if costs.is_some() {
             cells.extend([row.cpu.clone(), row.memory.clone(), row.total.clone()]);
@@ -129,6 +132,26 @@ fn gains(page: &mut Page, standing: &Standing<'_>) {
         "In brackets: 95 % interval of the difference. \\*: the evidence does not survive allowing \
          for all comparisons.",
     );
+}
+
+fn parts(page: &mut Page, standing: &Standing<'_>) {
+    let tables = tables::parts(standing);
+    if tables.is_empty() {
+        return;
+    }
+    page.paragraph("## Seen and unseen items");
+    page.paragraph(words::SEEN);
+    let criterion = escaped(&heading(&standing.results.protocol.criterion));
+    for table in tables {
+        let head = [
+            format!("{}, {}", escaped(&table.part), table.queries),
+            criterion.clone(),
+            "gain".to_owned(),
+        ];
+        let body = table.rows.iter();
+        let body = body.map(|row| vec![escaped(&row.name), row.mean.clone(), gain(&row.gain)]);
+        page.table(&head, body);
+    }
 }
 
 fn gain(cell: &GainCell) -> String {

@@ -8,7 +8,7 @@ use crate::figures::{self, Figure, Key};
 use crate::measures::{heading, meaning};
 use crate::numbers::{count, interval, score, signed, unbroken};
 use crate::standing::{Standing, mean};
-use crate::tables::{self, ClaimRow, FailureRow, GainRow, ScoreRow, SettingsRow};
+use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
 use crate::words::{self, Fact, Remark};
 use crate::{Error, charts::svg::printable};
 use metra::study::compare::{Costs, QueryChange, QueryChanges, Results};
@@ -44,6 +44,7 @@ struct Page {
     tiles: Vec<Tile>,
     summary: Vec<Remark>,
     measures: Vec<Heading>,
+    facts: Vec<String>,
     scores: Vec<ScoreRow>,
     has_costs: bool,
     costs: String,
@@ -54,6 +55,8 @@ struct Page {
     best: String,
     gains: Vec<GainRow>,
     gains_figure: Option<Figure>,
+    parts: Vec<PartTable>,
+    seen: &'static str,
     failures: Vec<FailureRow>,
     cmc: Option<Figure>,
     precision: Option<Figure>,
@@ -148,6 +151,9 @@ impl Page {
             base: results.base.clone(),
             best: results.best.clone(),
             gains_figure: figures::gains(&standing),
+            parts: tables::parts(&standing),
+            seen: words::SEEN,
+            facts: results.facts.clone(),
             failures: tables::failures(&standing),
             cmc: figures::cmc(&standing),
             precision: figures::precision(&standing),

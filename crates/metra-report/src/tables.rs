@@ -28,6 +28,8 @@ pub(crate) struct ScoreRow {
     /// How many splits failed, in words; empty where none did.
     pub(crate) failed: String,
     pub(crate) cells: Vec<ScoreCell>,
+    /// Facts that the experiment asks for; empty where the learner reports none.
+    pub(crate) facts: Vec<String>,
     pub(crate) trials: String,
     pub(crate) cpu: String,
     pub(crate) memory: String,
@@ -64,6 +66,23 @@ pub(crate) struct GainCell {
     pub(crate) tone: &'static str,
     /// [`FRAGILE`] where the adjusted interval does not support it.
     pub(crate) fragile: &'static str,
+}
+
+/// Queries of one kind: with a relevant item that training had seen, or without.
+#[derive(Debug, Serialize)]
+pub(crate) struct PartTable {
+    pub(crate) part: String,
+    pub(crate) queries: String,
+    pub(crate) rows: Vec<PartRow>,
+}
+
+/// A line on such queries.
+#[derive(Debug, Serialize)]
+pub(crate) struct PartRow {
+    pub(crate) place: String,
+    pub(crate) name: String,
+    pub(crate) mean: String,
+    pub(crate) gain: GainCell,
 }
 
 /// What failed, and why.
@@ -145,6 +164,9 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
         level,
         failed,
         cells: measures.map(|at| score_cell(standing, line, at)).collect(),
+        facts: (results.facts.iter())
+            .map(|name| line.fact(name).map_or(String::new(), fact))
+            .collect(),
         trials: line.trials.to_string(),
         cpu: cost.map_or(String::new(), |cost| seconds(cost.fit_cpu_seconds)),
         memory: cost
@@ -216,6 +238,31 @@ fn gain_cell(gain: &Gain) -> GainCell {
         tone: tone(gain.evidence),
         fragile: if fragile { FRAGILE } else { "" },
     }
+}
+
+/// The criterion on queries with and without a relevant item that training had seen, where there
+/// are judgements.
+pub(crate) fn parts(standing: &Standing<'_>) -> Vec<PartTable> {
+    let mut tables: Vec<PartTable> = Vec::new();
+    for placed in &standing.lines {
+        for part in &placed.line.parts {
+            let row = PartRow {
+                place: place(placed),
+                name: placed.line.name.clone(),
+                mean: score(part.mean),
+                gain: part.gain.as_ref().map_or_else(GainCell::default, gain_cell),
+            };
+            match tables.iter_mut().find(|table| table.part == part.part) {
+                Some(table) => table.rows.push(row),
+                None => tables.push(PartTable {
+                    part: part.part.clone(),
+                    queries: count(part.queries, "query"),
+                    rows: vec![row],
+                }),
+            }
+        }
+    }
+    tables
 }
 
 /// Failures, those of one line for one reason together.

@@ -85,10 +85,16 @@ impl Saying {
     }
 }
 
+/// What seen and unseen items are.
+pub(crate) const SEEN: &str = "A query whose relevant items training had seen as relevant to other \
+    queries can be answered from memory; one whose relevant items are all new cannot. What a \
+    method gains on the latter is what it will gain on items that come later.";
+
 /// The summary.
 pub(crate) fn summary(standing: &Standing<'_>) -> Vec<Remark> {
     let parts = [
         best(standing),
+        memory(standing),
         rivals(standing),
         others(standing),
         lost(standing),
@@ -130,6 +136,27 @@ fn best(standing: &Standing<'_>) -> Option<Remark> {
         strength(difference, results)
     ));
     Some(saying.under("Best"))
+}
+
+/// A gain that the best line has on seen items alone.
+fn memory(standing: &Standing<'_>) -> Option<Remark> {
+    let line = standing.best()?.line;
+    let overall = standing.of_criterion(&line.against_base)?;
+    let unseen = line.parts.iter().find(|part| part.part == "unseen items")?;
+    let new = unseen.gain.as_ref()?;
+    if overall.evidence != Evidence::Better || new.evidence == Evidence::Better {
+        return None;
+    }
+    let mut saying = Saying::default();
+    saying.say("On the ");
+    saying.say(count(unseen.queries, "query"));
+    saying.say(" none of whose relevant items training had seen, ");
+    saying.name(&line.name);
+    saying.say(format!(
+        " gains nothing that could be shown ({}): its gain may be memory of known items.",
+        gain(new)
+    ));
+    Some(saying.under("Memory"))
 }
 
 fn rivals(standing: &Standing<'_>) -> Option<Remark> {

@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod fixture;
 
-use metra::study::compare::{Costs, Results};
+use metra::study::compare::{Costs, Evidence, PartLine, Results};
 use metra_report::html;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -302,4 +302,42 @@ fn nothing_measured_is_said_and_never_a_panic() {
     results.best = "nobody".to_owned();
     results.base = String::new();
     parse(&html(&results, None).unwrap());
+}
+
+#[test]
+fn facts_and_unseen_items_are_shown_where_there_are_some() {
+    let (mut results, _) = fixture::comparison();
+    results.facts = vec!["ridge".to_owned()];
+    let best = results.best.clone();
+    let lines = results.lines.iter_mut();
+    for line in lines.filter(|line| !line.failed()) {
+        let overall = line.against_base.first().cloned();
+        let mut none = overall.clone();
+        if let Some(gain) = &mut none {
+            (gain.low, gain.high, gain.evidence) = (-0.01, 0.02, Evidence::None);
+        }
+        let part = |part: &str, queries, gain| PartLine {
+            part: part.to_owned(),
+            queries,
+            mean: 0.4321,
+            gain,
+        };
+        line.parts = vec![
+            part("seen items", 196, overall),
+            part("unseen items", 104, none),
+        ];
+    }
+    let page = html(&results, None).unwrap();
+    let text = metra_report::markdown(&results, None);
+    for shown in [&page, &text] {
+        assert!(shown.contains("Seen and unseen items") && shown.contains("104 queries"));
+        assert!(shown.contains("0.4321") || shown.contains(".4321"));
+        assert!(shown.contains("may be memory of known items"), "{best}");
+    }
+    assert!(
+        text.contains("| ridge |") && text.contains("0.0123"),
+        "{text}"
+    );
+    let without = html(&fixture::comparison().0, None).unwrap();
+    assert!(!without.contains("Seen and unseen"));
 }
