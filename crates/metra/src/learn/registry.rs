@@ -1,6 +1,6 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
-use super::qwise::{Attributes, Qwise};
+use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
@@ -131,6 +131,13 @@ pub const ENTRIES: &[Entry] = &[
         needs: "orderings of classes",
         parameters: Attributes::describe,
         build: |values| boxed(read::<Attributes>(values)?.check()),
+    },
+    Entry {
+        name: "rank-svm",
+        summary: "One linear ranking function an attribute, by squared hinges over pairs.",
+        needs: "orderings of classes",
+        parameters: RankSvm::describe,
+        build: |values| boxed(read::<RankSvm>(values)?.check()),
     },
 ];
 

@@ -5,12 +5,14 @@
 //! on one thread and on many.
 
 mod decompose;
+mod exponential;
 mod kernels;
 mod products;
 mod rows;
 mod simd;
 
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
+pub use exponential::exponential;
 pub use kernels::{Kernel, gram, gram_within};
 pub(crate) use kernels::{finish_kernel, raw_kernel_within};
 pub use products::{
