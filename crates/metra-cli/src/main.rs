@@ -39,6 +39,10 @@ enum Verb {
     Embed(commands::embed::Embed),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
+    /// Find the threshold at a rate of false matches, on rows not trained on, and store it
+    Calibrate(commands::calibrate::Calibrate),
+    /// Say of pairs of rows whether they are the same, by a calibrated model
+    Decide(commands::decide::Decide),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
@@ -82,6 +86,8 @@ fn run(verb: Verb, common: &args::Common) -> Result<()> {
         Verb::Eval(verb) => verb.run(common),
         Verb::Embed(verb) => verb.run(common),
         Verb::Search(verb) => verb.run(common),
+        Verb::Calibrate(verb) => verb.run(common),
+        Verb::Decide(verb) => verb.run(common),
         Verb::Inspect(verb) => verb.run(common),
         Verb::Methods(verb) => verb.run(common),
     })

@@ -104,12 +104,6 @@ pub fn paired_bootstrap(
     if base.is_empty() {
         return Err(Error::Data("there is no query to compare".into()));
     }
-    if options.resamples == 0 {
-        return Err(Error::parameter("resamples", "at least 1", 0));
-    }
-    if !(options.level > 0.0 && options.level < 1.0) {
-        return Err(Error::parameter("level", "between 0 and 1", options.level));
-    }
     // Differences of a cluster always travel together, so their sum and number are all it takes.
     let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for ((base, learned), cluster) in base.iter().zip(learned).zip(clusters) {
@@ -118,6 +112,31 @@ pub fn paired_bootstrap(
         entry.1 += 1.0;
     }
     let sums: Vec<(f64, f64)> = sums.into_values().collect();
+    let (low, high) = resampled_interval(&sums, options)?;
+    let queries = base.len() as f64;
+    let (base_mean, learned_mean) = (
+        base.iter().sum::<f64>() / queries,
+        learned.iter().sum::<f64>() / queries,
+    );
+    Ok(Comparison {
+        base: base_mean,
+        learned: learned_mean,
+        difference: learned_mean - base_mean,
+        low,
+        high,
+        queries: base.len(),
+        clusters: sums.len(),
+    })
+}
+
+/// Interval of Σ sum / Σ count over clusters that are drawn with replacement.
+pub(super) fn resampled_interval(sums: &[(f64, f64)], options: &Bootstrap) -> Result<(f64, f64)> {
+    if options.resamples == 0 {
+        return Err(Error::parameter("resamples", "at least 1", 0));
+    }
+    if !(options.level > 0.0 && options.level < 1.0) {
+        return Err(Error::parameter("level", "between 0 and 1", options.level));
+    }
     let mut means: Vec<f64> = (0..u64::from(options.resamples))
         .into_par_iter()
         .map(|resample| {
@@ -132,20 +151,10 @@ pub fn paired_bootstrap(
         })
         .collect();
     means.sort_unstable_by(f64::total_cmp);
-    let queries = base.len() as f64;
-    let (base_mean, learned_mean) = (
-        base.iter().sum::<f64>() / queries,
-        learned.iter().sum::<f64>() / queries,
-    );
-    Ok(Comparison {
-        base: base_mean,
-        learned: learned_mean,
-        difference: learned_mean - base_mean,
-        low: quantile(&means, (1.0 - options.level) / 2.0),
-        high: quantile(&means, (1.0 + options.level) / 2.0),
-        queries: base.len(),
-        clusters: sums.len(),
-    })
+    Ok((
+        quantile(&means, (1.0 - options.level) / 2.0),
+        quantile(&means, (1.0 + options.level) / 2.0),
+    ))
 }
 
 /// Quantile of sorted values, by linear interpolation between neighbours.
