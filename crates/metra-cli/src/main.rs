@@ -44,6 +44,10 @@ enum Verb {
     Embed(commands::embed::Embed),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
+    /// Find the threshold at a rate of false matches, on rows not trained on, and store it
+    Calibrate(commands::calibrate::Calibrate),
+    /// Say of pairs of rows whether they are the same, by a calibrated model
+    Decide(commands::decide::Decide),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
@@ -89,6 +93,8 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        Verb::Calibrate(verb) => verb.run(common).map(done),
+        Verb::Decide(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
     })

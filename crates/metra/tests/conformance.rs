@@ -52,11 +52,12 @@ table! {
     frml: "frml", FRML, Labels, true, false;
     multi_similarity: "multi-similarity", IN_BATCH, Labels, true, false;
     supcon: "supcon", IN_BATCH, Labels, true, false;
-    proxy_anchor: "proxy-anchor", IN_BATCH, Labels, true, false;
+    proxy_anchor: "proxy-anchor", PROXY_ANCHOR, Labels, true, false;
     slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
     slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
     qwise: "qwise", &[("count", "1500")], Labels, true, false;
     attributes: "attributes", &[("count", "1500")], Orderings, true, false;
+    rank_svm: "rank-svm", &[], Orderings, true, true;
 }
 
 const WARCA: Settings = &[
@@ -82,6 +83,15 @@ const IN_BATCH: Settings = &[
     ("rank", "4"),
     ("rate", "0.03"),
     ("steps", "200"),
+    ("batch", "96"),
+    ("drawn", "32"),
+];
+
+const PROXY_ANCHOR: Settings = &[
+    ("rank", "4"),
+    ("alpha", "4"),
+    ("rate", "0.03"),
+    ("steps", "500"),
     ("batch", "96"),
     ("drawn", "32"),
 ];

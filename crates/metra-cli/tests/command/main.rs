@@ -7,6 +7,7 @@ mod compare;
 mod folder;
 mod folds;
 mod supervision;
+mod thresholds;
 
 use folder::{Folder, QUICK, SET, changed, digits, example, number, plain, rows, text, texts};
 use metra::data::synthetic::Nuisance;

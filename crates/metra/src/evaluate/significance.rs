@@ -101,9 +101,7 @@ pub fn paired_bootstrap(
             return Err(Error::shape(what, base.len(), found));
         }
     }
-    if !(options.level > 0.0 && options.level < 1.0) {
-        return Err(Error::parameter("level", "between 0 and 1", options.level));
-    }
+    check_level(options.level)?;
     let differences: Vec<f64> = learned.iter().zip(base).map(|(l, b)| l - b).collect();
     let resampled = resample(&[&differences], clusters, options.resamples, options.seed)?;
     let (low, high) = resampled.interval(0, options.level);
@@ -161,16 +159,13 @@ pub fn resample(
     if clusters.is_empty() {
         return Err(Error::Data("there is no query to compare".into()));
     }
-    if resamples == 0 {
-        return Err(Error::parameter("resamples", "at least 1", 0));
-    }
     // Values of a cluster always travel together, so their sums and number are all it takes.
     let mut numbers: BTreeMap<u64, usize> = clusters.iter().map(|cluster| (*cluster, 0)).collect();
     for (place, number) in numbers.values_mut().enumerate() {
         *number = place;
     }
-    let (count, width) = (numbers.len(), columns.len() + 1);
-    let mut sums = vec![0.0; count * width];
+    let width = columns.len() + 1;
+    let mut sums = vec![0.0; numbers.len() * width];
     for (query, cluster) in clusters.iter().enumerate() {
         let row = &mut sums[numbers[cluster] * width..][..width];
         for (sum, column) in row.iter_mut().zip(columns) {
@@ -178,6 +173,33 @@ pub fn resample(
         }
         row[width - 1] += 1.0;
     }
+    Ok(Resampled {
+        means: resampled_means(&sums, width, resamples, seed)?,
+        clusters: numbers.len(),
+    })
+}
+
+/// Interval of Σ sum / Σ count over clusters that are drawn with replacement.
+pub(super) fn resampled_interval(sums: &[(f64, f64)], options: &Bootstrap) -> Result<(f64, f64)> {
+    let flat: Vec<f64> = sums
+        .iter()
+        .flat_map(|(sum, count)| [*sum, *count])
+        .collect();
+    let resampled = Resampled {
+        means: resampled_means(&flat, 2, options.resamples, options.seed)?,
+        clusters: sums.len(),
+    };
+    check_level(options.level)?;
+    Ok(resampled.interval(0, options.level))
+}
+
+/// Sorted means of every column over clusters drawn with replacement: `sums` has a row of `width`
+/// numbers for each cluster, the last of which is what the others are divided by.
+fn resampled_means(sums: &[f64], width: usize, resamples: u32, seed: u64) -> Result<Vec<Vec<f64>>> {
+    if resamples == 0 {
+        return Err(Error::parameter("resamples", "at least 1", 0));
+    }
+    let count = sums.len() / width;
     let rows: Vec<Vec<f64>> = (0..u64::from(resamples))
         .into_par_iter()
         .map(|resample| {
@@ -189,20 +211,23 @@ pub fn resample(
                     *sum += value;
                 }
             }
-            let queries = total[width - 1];
-            total.pop();
-            total.iter().map(|sum| sum / queries).collect()
+            let by = total.pop().unwrap_or(1.0);
+            total.iter().map(|sum| sum / by).collect()
         })
         .collect();
-    let means = (0..columns.len()).map(|column| {
+    let means = (0..width - 1).map(|column| {
         let mut means: Vec<f64> = rows.iter().map(|row| row[column]).collect();
         means.sort_unstable_by(f64::total_cmp);
         means
     });
-    Ok(Resampled {
-        means: means.collect(),
-        clusters: count,
-    })
+    Ok(means.collect())
+}
+
+fn check_level(level: f64) -> Result<()> {
+    if !(level > 0.0 && level < 1.0) {
+        return Err(Error::parameter("level", "between 0 and 1", level));
+    }
+    Ok(())
 }
 
 /// Quantile of sorted values, by linear interpolation between neighbours.

@@ -1,6 +1,6 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
-use super::qwise::{Attributes, Qwise};
+use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
@@ -189,6 +189,14 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Attributes::describe,
         grid: &[("lambda", &["0.003", "0.01"])],
         build: |values| boxed(read::<Attributes>(values)?.check()),
+    },
+    Entry {
+        name: "rank-svm",
+        summary: "One linear ranking function an attribute, by squared hinges over pairs.",
+        needs: "orderings of classes",
+        parameters: RankSvm::describe,
+        grid: &[("lambda", &["0.001", "0.003", "0.01"])],
+        build: |values| boxed(read::<RankSvm>(values)?.check()),
     },
 ];
 

@@ -2,7 +2,7 @@
 //! back through them, as matrix products.
 
 use super::batch::Kind;
-use crate::linalg::{RowBuf, Rows, cross, mix};
+use crate::linalg::{RowBuf, Rows, cross, exponential, mix, vectorized};
 use faer::{Accum, MatRef};
 use rayon::prelude::*;
 
@@ -11,6 +11,9 @@ const BLOCK: usize = 64;
 /// Vectors shorter than this (where relevant pairs are at mean distance 1 before the map) have no
 /// direction.
 const ZERO: f32 = 1e-6;
+
+/// Running sums side by side: as many as the widest vector register holds.
+const LANES: usize = 16;
 
 /// A loss that is a sum over anchors of a function of their cosines with all items.
 pub(super) trait PairLoss: Sync {
@@ -53,6 +56,7 @@ pub(super) fn pull(
             let start = block * BLOCK;
             let len = out.len() / rank;
             cross(anchors.slice(start, start + len), items, 1.0, slopes);
+            settle(slopes);
             let mut sum = 0.0;
             let rows = slopes.chunks_exact_mut(width);
             for (row, kinds) in rows.zip(kinds.chunks_exact(width)) {
@@ -72,6 +76,20 @@ pub(super) fn pull(
             mix(columns.transpose(), anchors, 1.0, Accum::Replace, out);
         });
     (losses.iter().sum(), by_anchor, by_item)
+}
+
+/// Rounding takes cosines a little beyond 1; they are put back. This pass is also what lets scalar
+/// code run at speed after a product, whose kernels leave the vector registers' upper halves in use.
+fn settle(cosines: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for s in cosines {
+                *s = if *s > 1.0 { 1.0 } else { *s };
+                *s = if *s < -1.0 { -1.0 } else { *s };
+            }
+        },
+    );
 }
 
 /// Vectors divided by their lengths. One without a direction becomes 0 and gets no derivative.
@@ -100,6 +118,10 @@ impl Units {
         self.units.rows()
     }
 
+    pub(super) fn into_rows(self) -> RowBuf {
+        self.units
+    }
+
     /// From derivatives g by the unit vectors u to those by the vectors: (g − u (u·g)) / length.
     pub(super) fn carry_back(&self, mut derivatives: RowBuf) -> RowBuf {
         let rows = derivatives.values_mut().chunks_exact_mut(self.units.dim());
@@ -113,18 +135,58 @@ impl Units {
     }
 }
 
-/// ln(1 + Σ e^v) over all terms (place, v), without overflow; each v is replaced by its share
-/// e^v / (1 + Σ e^v), which is the derivative by it.
-pub(super) fn soft_sum(terms: &mut [(u32, f32)]) -> f64 {
-    let largest = terms.iter().map(|t| t.1).fold(0.0_f32, f32::max);
-    let mut sum = f64::from(-largest).exp();
-    for (_, v) in terms.iter_mut() {
-        *v = (*v - largest).exp();
-        sum += f64::from(*v);
+/// Some of an anchor's items, each with a number.
+#[derive(Default)]
+pub(super) struct Terms {
+    places: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl Terms {
+    pub(super) fn push(&mut self, place: usize, value: f32) {
+        self.places.push(place as u32);
+        self.values.push(value);
     }
-    let inverse = (1.0 / sum) as f32;
-    terms.iter_mut().for_each(|(_, v)| *v *= inverse);
-    f64::from(largest) + sum.ln()
+
+    /// ln(1 + Σ e^v) without overflow; each v is replaced by its share e^v / (1 + Σ e^v), which is
+    /// the derivative by it.
+    pub(super) fn soft_sum(&mut self) -> f64 {
+        let largest = self.values.iter().copied().fold(0.0_f32, f32::max);
+        let sum = f64::from(-largest).exp() + exponentials(&mut self.values, largest, 1.0);
+        let inverse = (1.0 / sum) as f32;
+        self.values.iter_mut().for_each(|v| *v *= inverse);
+        f64::from(largest) + sum.ln()
+    }
+
+    /// Put the numbers, multiplied, in their places.
+    pub(super) fn place(&self, factor: f64, out: &mut [f32]) {
+        for (place, value) in self.places.iter().zip(&self.values) {
+            out[*place as usize] = value * factor as f32;
+        }
+    }
+}
+
+/// Replace each v by e^{(v − origin)·factor}; returns their sum.
+pub(super) fn exponentials(values: &mut [f32], origin: f32, factor: f32) -> f64 {
+    vectorized(
+        #[inline(always)]
+        || {
+            // Running sums side by side in a fixed order let the compiler use vector registers.
+            let mut sums = [0.0_f32; LANES];
+            let (chunks, rest) = values.as_chunks_mut::<LANES>();
+            for chunk in chunks {
+                for (sum, v) in sums.iter_mut().zip(chunk) {
+                    *v = exponential((*v - origin) * factor);
+                    *sum += *v;
+                }
+            }
+            for v in rest {
+                *v = exponential((*v - origin) * factor);
+                sums[0] += *v;
+            }
+            sums.iter().map(|s| f64::from(*s)).sum()
+        },
+    )
 }
 
 #[cfg(test)]
@@ -133,14 +195,22 @@ mod tests {
 
     #[test]
     fn a_soft_sum_by_hand_and_far_out() {
+        let of = |values: &[f32]| {
+            let mut terms = Terms::default();
+            for (place, value) in values.iter().enumerate() {
+                terms.push(place, *value);
+            }
+            (terms.soft_sum(), terms.values)
+        };
         // ln(1 + e^0 + e^(ln 2)) = ln 4, with shares 1/4 and 2/4.
-        let mut terms = [(0, 0.0), (1, std::f32::consts::LN_2)];
-        assert!((soft_sum(&mut terms) - 4.0_f64.ln()).abs() < 1e-7);
-        assert!((terms[0].1 - 0.25).abs() < 1e-6 && (terms[1].1 - 0.5).abs() < 1e-6);
-        let mut terms = [(0, 500.0), (1, -500.0)];
-        assert!((soft_sum(&mut terms) - 500.0).abs() < 1e-6);
-        assert_eq!((terms[0].1, terms[1].1), (1.0, 0.0));
-        assert_eq!(soft_sum(&mut []), 0.0);
+        let (value, shares) = of(&[0.0, std::f32::consts::LN_2]);
+        assert!((value - 4.0_f64.ln()).abs() < 1e-6);
+        assert!((shares[0] - 0.25).abs() < 1e-6 && (shares[1] - 0.5).abs() < 1e-6);
+        let (value, shares) = of(&[500.0, -500.0]);
+        assert!((value - 500.0).abs() < 1e-6);
+        assert!(shares[0] == 1.0 && shares[1] < 1e-30);
+        assert_eq!(of(&[]).0, 0.0);
+        assert!(of(&[f32::NAN, 1.0]).0.is_nan());
     }
 
     #[test]

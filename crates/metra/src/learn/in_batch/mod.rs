@@ -131,7 +131,8 @@ fn train(
     descend(course.schedule, &mut training, state, run)
 }
 
-/// Mean of the mapped rows of each class, where proxies start.
+/// Direction of the mean of the mapped rows of each class, where proxies start. Length 1, since a
+/// step turns a short vector farther.
 fn class_means(
     field: &Field<'_>,
     labels: &Labels,
@@ -150,7 +151,7 @@ fn class_means(
     }
     let mut mapped = RowBuf::empty(map.len());
     map_rows(means.rows(), map.rows(), &mut mapped)?;
-    Ok(mapped)
+    Ok(Units::new(mapped.rows()).into_rows())
 }
 
 /// The map and the proxies, with Adam's memory of both.

@@ -10,7 +10,7 @@
 //! Departs from it: the paper's λ is `base` here. An anchor without mined pairs counts in the mean.
 
 use super::batch::Kind;
-use super::cosines::{Counts, PairLoss, soft_sum};
+use super::cosines::{Counts, PairLoss, Terms};
 use super::{Course, SPACES, train};
 use crate::Result;
 use crate::learn::descent::Schedule;
@@ -32,15 +32,15 @@ parameters! {
         /// Sharpness α for positives.
         alpha: f64 = 2.0,
         /// Sharpness β for negatives.
-        beta: f64 = 50.0,
+        beta: f64 = 10.0,
         /// Cosine at which pulling and pushing turn: λ of the paper.
         base: f64 = 0.5,
         /// Margin ε of the mining; 2 or more takes all pairs.
-        epsilon: f64 = 0.1,
+        epsilon: f64 = 0.3,
         /// Pull of the map towards orthonormal rows. More for new identities.
         lambda: f64 = 1e-4,
         /// Adam's rate at the start; it falls linearly to 0.
-        rate: f64 = 0.003,
+        rate: f64 = 0.01,
         /// Batches.
         steps: u64 = 1000,
         /// Rows in a batch, about.
@@ -126,27 +126,23 @@ impl PairLoss for MultiSimilarity {
             .map(|(s, _)| *s)
             .fold(f32::NEG_INFINITY, f32::max);
         let (alpha, beta, base) = (self.alpha as f32, self.beta as f32, self.base as f32);
-        let (mut pulled, mut pushed) = (Vec::new(), Vec::new());
+        let (mut pulled, mut pushed) = (Terms::default(), Terms::default());
         for (place, (s, kind)) in cosines.iter().zip(kinds).enumerate() {
             match kind {
                 Kind::Positive if all || *s - epsilon < highest => {
-                    pulled.push((place as u32, -alpha * (s - base)));
+                    pulled.push(place, -alpha * (s - base));
                 }
                 Kind::Negative if all || *s + epsilon > lowest => {
-                    pushed.push((place as u32, beta * (s - base)));
+                    pushed.push(place, beta * (s - base));
                 }
                 _ => {}
             }
         }
         let share = 1.0 / counts.anchors.max(1) as f64;
-        let loss = soft_sum(&mut pulled) / self.alpha + soft_sum(&mut pushed) / self.beta;
+        let loss = pulled.soft_sum() / self.alpha + pushed.soft_sum() / self.beta;
         cosines.fill(0.0);
-        for (place, part) in pulled {
-            cosines[place as usize] = -part * share as f32;
-        }
-        for (place, part) in pushed {
-            cosines[place as usize] = part * share as f32;
-        }
+        pulled.place(-share, cosines);
+        pushed.place(share, cosines);
         loss * share
     }
 }

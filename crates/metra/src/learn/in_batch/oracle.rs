@@ -67,20 +67,19 @@ fn assert_within(loss: &dyn PairLoss, expected: f64, by_row: &[[f64; 4]], what: 
 
 #[test]
 fn multi_similarity_with_and_without_mining() {
-    let all = MultiSimilarity {
-        epsilon: 4.0,
+    let with = |epsilon| MultiSimilarity {
+        alpha: 2.0,
+        beta: 50.0,
+        base: 0.5,
+        epsilon,
         ..MultiSimilarity::default()
     };
+    let (all, mined) = (with(2.0), with(0.1));
     assert_within(
         &all,
         MULTI_SIMILARITY_ALL,
         &MULTI_SIMILARITY_ALL_BY_ROW,
         "all pairs",
-    );
-    let mined = MultiSimilarity::default();
-    assert_eq!(
-        (mined.alpha, mined.beta, mined.base, mined.epsilon),
-        (2.0, 50.0, 0.5, 0.1)
     );
     assert_within(
         &mined,

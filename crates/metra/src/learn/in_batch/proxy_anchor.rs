@@ -10,7 +10,7 @@
 //! random directions, so that they need no head start (the paper gives them a hundredfold rate).
 
 use super::batch::Kind;
-use super::cosines::{Counts, PairLoss, soft_sum};
+use super::cosines::{Counts, PairLoss, Terms};
 use super::{Course, SPACES, train};
 use crate::Result;
 use crate::learn::descent::Schedule;
@@ -29,9 +29,9 @@ parameters! {
         /// Numbers in a mapped vector.
         rank: usize = 64,
         /// Sharpness α.
-        alpha: f64 = 32.0,
+        alpha: f64 = 8.0,
         /// Margin δ on both sides of cosine 0.
-        margin: f64 = 0.1,
+        margin: f64 = 0.5,
         /// Rate of the proxies, relative to that of the map.
         proxy_rate: f64 = 1.0,
         /// Pull of the map towards orthonormal rows. More for new identities.
@@ -115,24 +115,20 @@ impl Learner for Checked<ProxyAnchor> {
 impl PairLoss for ProxyAnchor {
     fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64 {
         let (alpha, margin) = (self.alpha as f32, self.margin as f32);
-        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let (mut own, mut others) = (Terms::default(), Terms::default());
         for (place, (s, kind)) in cosines.iter().zip(kinds).enumerate() {
             match kind {
-                Kind::Positive => own.push((place as u32, -alpha * (s - margin))),
-                Kind::Negative => others.push((place as u32, alpha * (s + margin))),
+                Kind::Positive => own.push(place, -alpha * (s - margin)),
+                Kind::Negative => others.push(place, alpha * (s + margin)),
                 Kind::Ignored => {}
             }
         }
         let own_share = 1.0 / counts.with_positives.max(1) as f64;
         let other_share = 1.0 / counts.anchors.max(1) as f64;
-        let loss = own_share * soft_sum(&mut own) + other_share * soft_sum(&mut others);
+        let loss = own_share * own.soft_sum() + other_share * others.soft_sum();
         cosines.fill(0.0);
-        for (place, part) in own {
-            cosines[place as usize] = -part * alpha * own_share as f32;
-        }
-        for (place, part) in others {
-            cosines[place as usize] = part * alpha * other_share as f32;
-        }
+        own.place(-self.alpha * own_share, cosines);
+        others.place(self.alpha * other_share, cosines);
         loss
     }
 }

@@ -9,7 +9,7 @@
 //! relevant items of other queries and the drawn items as negatives.
 
 use super::batch::Kind;
-use super::cosines::{Counts, PairLoss};
+use super::cosines::{Counts, PairLoss, exponentials};
 use super::{Course, SPACES, train};
 use crate::Result;
 use crate::learn::descent::Schedule;
@@ -108,24 +108,18 @@ impl PairLoss for SupCon {
             return 0.0;
         }
         let inverse = (1.0 / self.temperature) as f32;
-        let others = || kinds.iter().map(|kind| *kind != Kind::Ignored);
-        let largest = (cosines.iter().zip(others()))
-            .filter(|(_, counts)| *counts)
-            .map(|(s, _)| *s)
-            .fold(f32::NEG_INFINITY, f32::max);
-        let (mut total, mut wanted) = (0.0_f64, 0.0_f64);
+        let (mut largest, mut wanted) = (f32::NEG_INFINITY, 0.0_f64);
         for (s, kind) in cosines.iter_mut().zip(kinds) {
-            if *kind == Kind::Ignored {
-                *s = 0.0;
-                continue;
+            match kind {
+                Kind::Positive => wanted += f64::from(*s),
+                Kind::Negative => {}
+                // No cosine is so low: what is ignored has no part in the sum.
+                Kind::Ignored => *s = f32::NEG_INFINITY,
             }
-            let above = (*s - largest) * inverse;
-            if *kind == Kind::Positive {
-                wanted += f64::from(above);
-            }
-            *s = above.exp();
-            total += f64::from(*s);
+            largest = largest.max(*s);
         }
+        let wanted = (wanted / positives as f64 - f64::from(largest)) / self.temperature;
+        let total = exponentials(cosines, largest, inverse);
         let share = 1.0 / counts.with_positives.max(1) as f64;
         let factor = (share / self.temperature / total) as f32;
         let pull = (share / self.temperature / positives as f64) as f32;
@@ -135,6 +129,6 @@ impl PairLoss for SupCon {
                 *s -= pull;
             }
         }
-        share * (total.ln() - wanted / positives as f64)
+        share * (total.ln() - wanted)
     }
 }
