@@ -372,15 +372,25 @@ pub(crate) fn protocol(results: &Results) -> Vec<Fact> {
 
 /// What it cost altogether.
 pub(crate) fn costs(costs: &Costs) -> String {
-    format!(
-        "All trials and fits took {} of CPU time and {} from start to end, {} at once. Times of one \
-         fit are on one thread, alone; beside them a 2048 × 2048 × 2048 product in f32 took {}, \
-         which is the yardstick for other machines.",
-        seconds(costs.cpu_seconds),
-        seconds(costs.wall_seconds),
-        count(costs.threads, "trial"),
-        seconds(costs.product_seconds)
-    )
+    let mut text = String::new();
+    if costs.wall_seconds > 0.0 {
+        text += &format!(
+            "All trials and fits took {} of CPU time and {} from start to end, {} at once. ",
+            seconds(costs.cpu_seconds),
+            seconds(costs.wall_seconds),
+            count(costs.threads, "trial")
+        );
+    }
+    // Without the yardstick fits were not run alone: other trials ran beside them.
+    text += &match costs.product_seconds > 0.0 {
+        true => format!(
+            "Times of one fit are on one thread, alone; beside them a 2048 × 2048 × 2048 product in \
+             f32 took {}, which is the yardstick for other machines.",
+            seconds(costs.product_seconds)
+        ),
+        false => "Times of one fit are those of the fit on the first split.".to_owned(),
+    };
+    text
 }
 
 /// ` in 9 of 10 splits`, where there are several.

@@ -328,15 +328,21 @@ fn facts_and_unseen_items_are_shown_where_there_are_some() {
         ];
     }
     let page = html(&results, None).unwrap();
-    let text = metra_report::markdown(&results, None);
-    for shown in [&page, &text] {
+    let markdown = metra_report::markdown(&results, None);
+    for shown in [&page, &markdown] {
         assert!(shown.contains("Seen and unseen items") && shown.contains("104 queries"));
         assert!(shown.contains("0.4321") || shown.contains(".4321"));
         assert!(shown.contains("may be memory of known items"), "{best}");
     }
     assert!(
-        text.contains("| ridge |") && text.contains("0.0123"),
-        "{text}"
+        markdown.contains("| ridge |") && markdown.contains("0.0123"),
+        "{markdown}"
+    );
+    let document = parse(&page);
+    let scores = text(by_id(&document, "scores").unwrap());
+    assert!(
+        scores.contains("ridge") && !scores.contains("arguments"),
+        "{scores}"
     );
     let without = html(&fixture::comparison().0, None).unwrap();
     assert!(!without.contains("Seen and unseen"));

@@ -50,9 +50,13 @@ pub(super) fn print(results: &Results, costs: &Costs) -> Result<()> {
             }
         }
     }
+    let product = match costs.product_seconds > 0.0 {
+        true => format!("; a 2048³ product took {:.3} s", costs.product_seconds),
+        false => String::new(),
+    };
     let time = format!(
-        "{:.0} s, {:.0} CPU s with {} at once; a 2048³ product took {:.3} s",
-        costs.wall_seconds, costs.cpu_seconds, costs.threads, costs.product_seconds
+        "{:.0} s, {:.0} CPU s with {} at once{product}",
+        costs.wall_seconds, costs.cpu_seconds, costs.threads
     );
     print::fact("time", &time)
 }
