@@ -317,6 +317,7 @@ impl Train {
                 gain: Gain::Linear,
                 empty: Empty::Skip,
                 seed: self.seed,
+                rerank: None,
             },
             criterion,
             seed: self.seed,
