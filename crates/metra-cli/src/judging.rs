@@ -5,6 +5,7 @@ use crate::subject::Read;
 use anyhow::Result;
 use clap::Args;
 use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::search::Rerank;
 use metra::study::{Classifier, Judging, Protocol, check_protocol};
 
 /// Protocol and measures.
@@ -25,6 +26,11 @@ pub(crate) struct JudgedBy {
     /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
     #[arg(long)]
     pub(crate) criterion: Option<Measure>,
+    /// Re-rank by k-reciprocal neighbours before judging, on validation parts too (default:
+    /// k1=20,k2=6,lambda=0.3)
+    #[arg(long, value_name = "SETTINGS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "k1=20,k2=6,lambda=0.3")]
+    pub(crate) rerank: Option<Rerank>,
 }
 
 impl Default for JudgedBy {
@@ -35,6 +41,7 @@ impl Default for JudgedBy {
             repeats: 1,
             measures: Vec::new(),
             criterion: None,
+            rerank: None,
         }
     }
 }
@@ -64,6 +71,7 @@ impl JudgedBy {
             gain: Gain::Linear,
             empty: Empty::Skip,
             seed,
+            rerank: self.rerank,
         };
         Ok((judging, criterion))
     }

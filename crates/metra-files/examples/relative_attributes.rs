@@ -265,6 +265,7 @@ fn accuracy(
         gain: Gain::Linear,
         empty: Empty::Skip,
         seed: 1,
+        rerank: None,
     };
     let found = material.judge(chain, &[Space::SquaredL2], units, known, &judging)?;
     let scores = found.into_iter().next().ok_or("no scores")??;

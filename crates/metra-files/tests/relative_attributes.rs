@@ -53,6 +53,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
                 gain: Gain::Linear,
                 empty: Empty::Skip,
                 seed: 1,
+                rerank: None,
             };
             let scores = material.judge(&chain, &[Space::SquaredL2], &test, &train, &judging);
             let scores = scores.unwrap().remove(0).unwrap();

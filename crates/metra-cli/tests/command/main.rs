@@ -671,3 +671,28 @@ fn an_interrupted_training_leaves_nothing_behind() {
     );
     assert_eq!(folder.names(), before);
 }
+
+#[test]
+fn re_ranking_changes_the_ranking_and_says_so() {
+    let folder = Folder::new();
+    example(&folder);
+    let eval = |more: &str| {
+        let line = format!("eval euclid data.parquet --vector vector --label label {more}");
+        folder.json(&line, &["--where", "train=false"])
+    };
+    let plain = eval("");
+    assert_eq!(plain.get("rerank"), None);
+    let found = eval("--rerank default");
+    assert_eq!(found["rerank"], "k1=20,k2=6,lambda=0.3");
+    assert_eq!(found["queries"], plain["queries"]);
+    let map = |found: &Value| number(found, "/measures/map");
+    assert!((map(&found) - map(&plain)).abs() > 1e-6);
+    // The distance alone is the ranking as it was, but for rounding.
+    assert!((map(&eval("--rerank lambda=1")) - map(&plain)).abs() < 1e-4);
+    // Single-shot: queries and gallery are different rows, joined to be re-ranked.
+    let shots = eval("--protocol single-shot --rerank k1=5,k2=2");
+    assert_eq!(shots["queries"], 12);
+    let line = "eval euclid data.parquet --vector vector --label label --rerank k2=50";
+    let error = text(&folder.run(line, &[]).stderr);
+    assert!(error.contains("k2 must be between 1 and 20"), "{error}");
+}

@@ -4,6 +4,7 @@
 mod corpus;
 mod element;
 mod groups;
+mod joined;
 mod mapped;
 mod narrow;
 mod split;
@@ -14,6 +15,7 @@ pub use corpus::{
 };
 pub use element::ElementMap;
 pub use groups::Groups;
+pub use joined::Joined;
 pub use mapped::{MappedCorpus, Spool};
 pub use narrow::{ColumnRanges, Judgement, Narrowing};
 pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};

@@ -340,7 +340,7 @@ impl Query {
 }
 
 /// Refuse a truth that breaks its promises, before anything is indexed with it.
-fn check(judged: &Judged, query: RowId, items: u64) -> Result<()> {
+pub(super) fn check(judged: &Judged, query: RowId, items: u64) -> Result<()> {
     let problem = |problem: String| {
         Err(Error::Row {
             row: query,

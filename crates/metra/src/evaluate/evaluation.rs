@@ -150,34 +150,7 @@ pub fn evaluate(
     truth: &dyn Truth,
     options: &Options<'_>,
 ) -> Result<Evaluation> {
-    check_dimensions(queries, items)?;
-    Measure::check_ranked(&options.measures)?;
-    for (what, corpus, expected) in [
-        ("queries", queries, truth.queries() as u64),
-        ("items", items, truth.items()),
-    ] {
-        if corpus.len() != expected {
-            return Err(Error::shape(
-                format!("{what} that the truth speaks of"),
-                corpus.len(),
-                expected,
-            ));
-        }
-    }
-    let tie_rank = match (options.ties, options.tie_rank) {
-        (Ties::Expected, _) => None,
-        (Ties::Trec, Some(ranks)) if ranks.len() as u64 == items.len() => Some(ranks),
-        (Ties::Trec, ranks) => {
-            return Err(Error::shape(
-                "tie ranks of the items (needed by the trec order)",
-                items.len(),
-                ranks.map_or(0, <[u32]>::len),
-            ));
-        }
-    };
-    if u32::try_from(queries.len()).is_err() {
-        return Err(Error::shape("queries", "fewer than 2^32", queries.len()));
-    }
+    let tie_rank = check(queries, items, truth, options)?;
     let prepared = Items::prepare(space, items)?;
     // Queries of one cluster share relevant items, whose approximate scores are then one product.
     let mut order: Vec<u32> = (0..queries.len() as u32).collect();
@@ -202,6 +175,42 @@ pub fn evaluate(
         all.append(block?);
     }
     Ok(all.finish(options))
+}
+
+/// An error where queries, items, truth and options do not fit together; the order of ties, where
+/// one is asked for.
+pub(super) fn check<'a>(
+    queries: &dyn Corpus,
+    items: &dyn Corpus,
+    truth: &dyn Truth,
+    options: &Options<'a>,
+) -> Result<Option<&'a [u32]>> {
+    check_dimensions(queries, items)?;
+    Measure::check_ranked(&options.measures)?;
+    for (what, corpus, expected) in [
+        ("queries", queries, truth.queries() as u64),
+        ("items", items, truth.items()),
+    ] {
+        if corpus.len() != expected {
+            return Err(Error::shape(
+                format!("{what} that the truth speaks of"),
+                corpus.len(),
+                expected,
+            ));
+        }
+    }
+    if u32::try_from(queries.len()).is_err() {
+        return Err(Error::shape("queries", "fewer than 2^32", queries.len()));
+    }
+    match (options.ties, options.tie_rank) {
+        (Ties::Expected, _) => Ok(None),
+        (Ties::Trec, Some(ranks)) if ranks.len() as u64 == items.len() => Ok(Some(ranks)),
+        (Ties::Trec, ranks) => Err(Error::shape(
+            "tie ranks of the items (needed by the trec order)",
+            items.len(),
+            ranks.map_or(0, <[u32]>::len),
+        )),
+    }
 }
 
 /// Values of some queries, in the order they were counted.
@@ -250,7 +259,7 @@ impl Tally {
         self.clusters.push(cluster);
     }
 
-    fn append(&mut self, other: Tally) {
+    pub(super) fn append(&mut self, other: Tally) {
         self.queries.extend(other.queries);
         self.clusters.extend(other.clusters);
         self.values.extend(other.values);

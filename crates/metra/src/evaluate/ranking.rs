@@ -55,38 +55,44 @@ pub fn evaluate_ranking(queries: &[RankedQuery], options: &Options<'_>) -> Resul
         }
         order.clear();
         order.extend_from_slice(&query.items);
-        // Adding 0 makes one zero of the two that f32 has.
-        let key = |item: &RankedItem| match options.ties {
-            Ties::Expected => (item.score + 0.0, 0),
-            Ties::Trec => (item.score + 0.0, item.tie_rank),
-        };
-        order.sort_by(|a, b| {
-            let (a, b) = (key(a), key(b));
-            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-        });
-        let mut counts = PlaceCounts {
-            missing: query.missing.clone(),
-            ..PlaceCounts::default()
-        };
-        for group in order.chunk_by(|a, b| key(a) == key(b)) {
-            let before = counts.grades.len();
-            counts
-                .grades
-                .extend(group.iter().filter_map(|item| item.grade));
-            let relevant = (counts.grades.len() - before) as u64;
-            let tied = group.len() as u64 - relevant;
-            if relevant > 0 {
-                counts.groups.push(TieGroup {
-                    nearer: counts.irrelevant,
-                    tied,
-                    relevant,
-                });
-            }
-            counts.irrelevant += tied;
-        }
+        let counts = count_ranked(&mut order, query.missing.clone(), options.ties);
         tally.add(number as u32, query.cluster, &counts, options);
     }
     Ok(tally.finish(options))
+}
+
+/// Counts of one ranking, whose items are put in order. Scores must be finite.
+pub(super) fn count_ranked(items: &mut [RankedItem], missing: Vec<f32>, ties: Ties) -> PlaceCounts {
+    // Adding 0 makes one zero of the two that f32 has.
+    let key = |item: &RankedItem| match ties {
+        Ties::Expected => (item.score + 0.0, 0),
+        Ties::Trec => (item.score + 0.0, item.tie_rank),
+    };
+    items.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    });
+    let mut counts = PlaceCounts {
+        missing,
+        ..PlaceCounts::default()
+    };
+    for group in items.chunk_by(|a, b| key(a) == key(b)) {
+        let before = counts.grades.len();
+        counts
+            .grades
+            .extend(group.iter().filter_map(|item| item.grade));
+        let relevant = (counts.grades.len() - before) as u64;
+        let tied = group.len() as u64 - relevant;
+        if relevant > 0 {
+            counts.groups.push(TieGroup {
+                nearer: counts.irrelevant,
+                tied,
+                relevant,
+            });
+        }
+        counts.irrelevant += tied;
+    }
+    counts
 }
 
 #[cfg(test)]

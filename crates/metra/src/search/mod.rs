@@ -4,7 +4,9 @@
 //! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
 //! and what is judged are the same numbers.
 
+mod rerank;
 pub(crate) mod scores;
 mod top_k;
 
+pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};

@@ -140,6 +140,11 @@ impl<'a> Items<'a> {
         self.corpus.dim()
     }
 
+    /// How they are compared.
+    pub(crate) fn space(&self) -> Space {
+        self.space
+    }
+
     /// Number of tiles.
     pub(crate) fn tiles(&self) -> usize {
         self.offsets.len() / TILE

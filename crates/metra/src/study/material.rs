@@ -5,11 +5,12 @@ use super::scores::Scores;
 use crate::data::{Corpus, Groups, RowId, Subset};
 use crate::evaluate::{
     AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, QrelsOf, ReIdentification, Ties,
-    Truth, evaluate, single_shot,
+    Truth, evaluate, evaluate_reranked, single_shot,
 };
 use crate::learn::{Learner, Observer, Prepared, PreparedCorpus, Problem, Recipe, Run};
 use crate::linalg::{RowBuf, Rows};
 use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corpus};
+use crate::search::Rerank;
 use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -158,6 +159,8 @@ pub struct Judging {
     pub empty: Empty,
     /// Seed of the protocol's own draws.
     pub seed: u64,
+    /// Re-rank by k-reciprocal neighbours before judging.
+    pub rerank: Option<Rerank>,
 }
 
 impl<'a> Material<'a> {
@@ -233,6 +236,9 @@ impl<'a> Material<'a> {
         trained: &[u64],
         judging: &Judging,
     ) -> Result<Vec<Result<Scores>>> {
+        if judging.rerank.is_some() {
+            check_rerank(chain.map(), judging.protocol)?;
+        }
         let mut scores: Vec<Result<Scores>> = spaces
             .iter()
             .map(|_| Ok(Scores::new(&judging.measures)))
@@ -245,24 +251,35 @@ impl<'a> Material<'a> {
             empty: judging.empty,
             ..Options::default()
         };
-        let mut pass =
-            |queries: &dyn Corpus, ids: &[u64], items: &dyn Corpus, truth: &dyn Truth| {
-                for (space, scores) in spaces.iter().zip(&mut scores) {
-                    if let Ok(so_far) = scores {
-                        match evaluate(*space, queries, items, truth, &options) {
-                            Ok(found) => so_far.extend(ids, |unit| self.cluster(unit), &found),
-                            Err(error) => *scores = Err(error),
+        // `own` names the items that the queries are, where they are items too.
+        let mut pass = |queries: &dyn Corpus,
+                        ids: &[u64],
+                        own: Option<&[u64]>,
+                        items: &dyn Corpus,
+                        truth: &dyn Truth| {
+            for (space, scores) in spaces.iter().zip(&mut scores) {
+                if let Ok(so_far) = scores {
+                    let found = match &judging.rerank {
+                        None => evaluate(*space, queries, items, truth, &options),
+                        Some(rerank) => {
+                            evaluate_reranked(rerank, *space, queries, items, own, truth, &options)
                         }
+                    };
+                    match found {
+                        Ok(found) => so_far.extend(ids, |unit| self.cluster(unit), &found),
+                        Err(error) => *scores = Err(error),
                     }
                 }
-            };
+            }
+        };
         match &self.supervision {
             Supervision::Judgements(judgements) => {
                 let queries = self.queries.unwrap_or(self.items);
                 let asking = self.embed(chain, Side::Query, queries, Some(units))?;
                 let items = self.embed(chain, Side::Item, self.items, None)?;
                 let truth = QrelsOf::new(judgements, units)?;
-                pass(&asking, units, &items, &truth);
+                let own = self.queries.is_none().then_some(units);
+                pass(&asking, units, own, &items, &truth);
             }
             supervision => {
                 let labels = self.labels().ok_or_else(|| {
@@ -299,11 +316,12 @@ impl<'a> Material<'a> {
                     let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let gallery = labels.select(trained)?;
                     let truth = AgainstGallery::new(&part_labels, &gallery);
-                    pass(&asking, units, &items, &truth);
+                    pass(&asking, units, None, &items, &truth);
                     return Ok(scores);
                 }
                 // One map or two: the gallery goes through the map of items.
                 let items = self.embed(chain, Side::Item, self.items, Some(units))?;
+                let every: Vec<u64> = (0..units.len() as u64).collect();
                 match judging.protocol {
                     Protocol::SingleShot { repeats } => {
                         let trials =
@@ -316,16 +334,19 @@ impl<'a> Material<'a> {
                             let ids: Vec<u64> =
                                 trial.queries.iter().map(|q| units[*q as usize]).collect();
                             let truth = AgainstGallery::new(&asked, &searched);
-                            pass(&queries, &ids, &gallery, &truth);
+                            pass(&queries, &ids, None, &gallery, &truth);
                         }
                     }
                     Protocol::CrossCamera => {
                         let cameras = cameras.as_ref().ok_or_else(no_camera)?;
                         let truth =
                             ReIdentification::new(&part_labels, cameras, &part_labels, cameras)?;
-                        pass(&asking, units, &items, &truth);
+                        pass(&asking, units, Some(&every), &items, &truth);
                     }
-                    _ => pass(&asking, units, &items, &LeaveOneOut(&part_labels)),
+                    _ => {
+                        let truth = LeaveOneOut(&part_labels);
+                        pass(&asking, units, Some(&every), &items, &truth);
+                    }
                 }
             }
         }
@@ -422,6 +443,19 @@ fn no_camera() -> Error {
         "given: the cross-camera protocol needs each row's camera",
         "absent",
     )
+}
+
+/// Whether a ranking by this map can be re-ranked.
+fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
+    if matches!(map, Map::Bilinear { .. }) {
+        let expected = "absent for two maps: it compares queries with each other";
+        return Err(Error::parameter("rerank", expected, "given"));
+    }
+    if matches!(protocol, Protocol::Classify(_)) {
+        let expected = "absent for classes found: it is for rankings";
+        return Err(Error::parameter("rerank", expected, "given"));
+    }
+    Ok(())
 }
 
 fn fit_validated(

@@ -136,6 +136,8 @@ struct JudgeSection {
     criterion: Option<String>,
     /// Name of the method that all are compared with.
     base: Option<String>,
+    /// Re-ranking by k-reciprocal neighbours, such as `k1=20,k2=6,lambda=0.3`.
+    rerank: Option<String>,
 }
 
 /// One method.
@@ -369,6 +371,7 @@ impl JudgeSection {
             repeats: self.repeats.unwrap_or(1),
             measures: measures.collect::<Result<_>>()?,
             criterion: optional("criterion", self.criterion.as_ref())?,
+            rerank: optional("rerank", self.rerank.as_ref())?,
         })
     }
 }

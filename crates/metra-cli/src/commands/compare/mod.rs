@@ -166,6 +166,7 @@ impl Compare {
             ("--classifier", self.judged_by.classifier.is_some()),
             ("--measures", !self.judged_by.measures.is_empty()),
             ("--criterion", self.judged_by.criterion.is_some()),
+            ("--rerank", self.judged_by.rerank.is_some()),
             ("--prepare", self.prepare != Recipe::default()),
             ("--base", self.base.is_some()),
             ("--trials", self.trials != TRIALS),

@@ -14,9 +14,10 @@ use clap::Args;
 use metra::data::Groups;
 use metra::evaluate::{
     AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
-    ReIdentification, Ties, evaluate, evaluate_ranking,
+    ReIdentification, Ties, Truth, evaluate, evaluate_ranking, evaluate_reranked,
 };
-use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
+use metra::metric::{Chain, Embedding, Map, Model, Side, Space, embed_corpus};
+use metra::search::Rerank;
 use metra::study::{
     Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
 };
@@ -60,6 +61,10 @@ pub(crate) struct Eval {
     /// gaussian:SHARE (of the pooled covariance) or knn:K
     #[arg(long, conflicts_with = "protocol", requires = "splits")]
     classifier: Option<Classifier>,
+    /// Re-rank by k-reciprocal neighbours before measuring, the base as well: `default`, or some of
+    /// k1=20,k2=6,lambda=0.3
+    #[arg(long, value_name = "SETTINGS", conflicts_with_all = ["run", "classifier", "pairs", "triplets", "quadruplets"])]
+    rerank: Option<Rerank>,
     /// How often the single-shot protocol draws images
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
@@ -90,6 +95,8 @@ pub(crate) struct Eval {
 struct Report {
     queries: usize,
     skipped_queries: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rerank: Option<String>,
     measures: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comparison: Vec<print::Row>,
@@ -264,6 +271,7 @@ impl Eval {
             gain: self.gain,
             empty: self.empty(),
             seed: self.seed,
+            rerank: self.rerank,
         };
         let judge = |chain: &Chain, train: &[u64], units: &[u64]| -> Result<Scores> {
             let space = [chain.space()];
@@ -316,6 +324,7 @@ impl Eval {
         let report = Report {
             queries: learned.iter().map(|s| s.queries().len()).sum(),
             skipped_queries: learned.iter().map(Scores::skipped).sum(),
+            rerank: self.rerank.map(|rerank| rerank.to_string()),
             measures,
             comparison: print::rows(&comparison),
             splits: if learned.len() > 1 {
@@ -346,6 +355,10 @@ impl Eval {
         let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
             bail!("name the column of class labels with --label");
         };
+        ensure!(
+            self.rerank.is_none() || !matches!(chain.map(), Map::Bilinear { .. }),
+            "--rerank compares queries with each other: it needs one map for queries and items"
+        );
         let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);
         let options = Options {
             measures: self.measures_for(protocol),
@@ -367,18 +380,20 @@ impl Eval {
             let (left, right) = (embed(Side::Query, queries)?, embed(Side::Item, gallery)?);
             let (left, right) = (left.corpus(), right.corpus());
             let space = chain.space();
+            let evaluated = |truth: &dyn Truth| match &self.rerank {
+                None => evaluate(space, left, right, truth, &options),
+                Some(rerank) => {
+                    evaluate_reranked(rerank, space, left, right, None, truth, &options)
+                }
+            };
             Ok(match protocol {
                 Protocol::CrossCamera => {
                     let (Some(a), Some(b)) = (&queries.groups, &gallery.groups) else {
                         bail!("the cross-camera protocol needs --camera");
                     };
-                    let truth = ReIdentification::new(asked, a, searched, b)?;
-                    evaluate(space, left, right, &truth, &options)?
+                    evaluated(&ReIdentification::new(asked, a, searched, b)?)?
                 }
-                Protocol::LeaveOneOut => {
-                    let truth = AgainstGallery::new(asked, searched);
-                    evaluate(space, left, right, &truth, &options)?
-                }
+                Protocol::LeaveOneOut => evaluated(&AgainstGallery::new(asked, searched))?,
                 other => bail!("the protocol {other} cannot be used with --gallery-where"),
             })
         };
@@ -486,6 +501,7 @@ impl Eval {
         Report {
             queries: found.queries.len(),
             skipped_queries: found.skipped,
+            rerank: self.rerank.map(|rerank| rerank.to_string()),
             measures: (found.values.iter())
                 .map(|(m, _)| (m.to_string(), found.mean(*m).unwrap_or(0.0)))
                 .collect(),
@@ -502,6 +518,9 @@ impl Eval {
             n => format!(", {} skipped with nothing relevant", print::count(n)),
         };
         print::fact("queries", &format!("{queries}{skipped}"))?;
+        if let Some(rerank) = &report.rerank {
+            print::fact("re-ranked", rerank)?;
+        }
         for measure in measures {
             let name = measure.to_string();
             let spread = deviation(&report.splits, &name);

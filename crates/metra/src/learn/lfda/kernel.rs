@@ -20,7 +20,7 @@ parameters! {
     /// Use it for re-identification with histogram features and some thousand training images: it
     /// is a closed form, close to `kernel-warca`.
     pub struct KernelLfda {
-        /// Numbers in a mapped vector; fewer where fewer directions separate.
+        /// Numbers in a mapped vector; fewer where the feature space has fewer.
         rank: usize = 100,
         /// The kernel.
         kernel: KernelKind = KernelKind::ExponentialChiSquare,

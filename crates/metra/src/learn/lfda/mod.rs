@@ -6,7 +6,7 @@
 //!
 //! Departs from the paper: a ridge on the local spread within classes, without which it is singular
 //! wherever a class has fewer rows than dimensions; scales of a class with fewer than `neighbours`
-//! others come from its farthest row; directions whose ratio is not above 0 are left out.
+//! others come from its farthest row. A ratio can be below 0; the weighted scaling ends there.
 
 mod kernel;
 mod local;
@@ -42,7 +42,7 @@ impl Scaling {
     pub(super) fn factor(self, ratio: f64) -> f64 {
         match self {
             Scaling::Plain => 1.0,
-            Scaling::Weighted => ratio.sqrt(),
+            Scaling::Weighted => ratio.max(0.0).sqrt(),
         }
     }
 }
@@ -54,7 +54,8 @@ parameters! {
     /// for d). Use it instead of `lda` where classes have several clusters, or where fewer classes
     /// than useful directions hold `lda` back; with two rows a class both are the same.
     pub struct Lfda {
-        /// Numbers in a mapped vector; fewer where fewer directions separate.
+        /// Numbers in a mapped vector; with the weighted scaling fewer where fewer directions
+        /// separate.
         rank: usize = 64,
         /// Added to the local spread within classes, relative to its mean variance. Search .01 to 3.
         ridge: f64 = 0.1,
@@ -84,10 +85,9 @@ impl Lfda {
         let spread = local_spread(field.items(), labels, self.neighbours, run)?;
         run.check_stop()?;
         let found = largest_ratios(&spread.between, &spread.within, self.ridge)?;
-        let separating = found.values.iter().take_while(|ratio| **ratio > 0.0);
-        let factors: Vec<f64> = separating
-            .take(self.rank)
+        let factors: Vec<f64> = (found.values.iter().take(self.rank))
             .map(|ratio| self.scaling.factor(*ratio))
+            .take_while(|factor| *factor > 0.0)
             .collect();
         if factors.is_empty() {
             return Err(Error::Data(
@@ -131,3 +131,6 @@ pub(super) fn classes_of<'a>(problem: &Problem<'a>, learner: &str) -> Result<&'a
     }
     Ok(labels)
 }
+
+#[cfg(test)]
+mod oracle_tests;

@@ -101,6 +101,7 @@ fn with<R>(test: impl FnOnce(&mut Experiment<'_>) -> R) -> R {
             gain: NdcgGain::Linear,
             empty: Empty::Skip,
             seed: 0,
+            rerank: None,
         },
         criterion: Measure::AveragePrecision,
         seed: 1,

@@ -357,6 +357,10 @@ impl Experiment<'_> {
     /// Digest of what all records of a log have in common.
     pub(super) fn digest(&self) -> Result<String> {
         let judging = &self.judging;
+        let mut protocol = judging.protocol.to_string();
+        if let Some(rerank) = judging.rerank {
+            protocol.push_str(&format!(" re-ranked by {rerank}"));
+        }
         let measures: Vec<String> = judging.measures.iter().map(ToString::to_string).collect();
         let splits: Vec<_> = (self.splits.iter())
             .map(|(parts, seed)| (&parts.train, &parts.validation, &parts.test, seed))
@@ -365,7 +369,7 @@ impl Experiment<'_> {
             env!("CARGO_PKG_VERSION"),
             (&self.data.fingerprint, &self.data.supervision),
             splits,
-            (judging.protocol.to_string(), measures),
+            (protocol, measures),
             format!("{:?} {:?} {:?}", judging.ties, judging.gain, judging.empty),
             self.criterion.to_string(),
             self.seed,

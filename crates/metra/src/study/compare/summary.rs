@@ -204,7 +204,7 @@ fn protocol(experiment: &Experiment<'_>, family: usize) -> ProtocolFacts {
         measures: measures.map(ToString::to_string).collect(),
         budget: experiment.budget,
         halving: experiment.halving,
-        rerank: None,
+        rerank: experiment.judging.rerank.map(|rerank| rerank.to_string()),
         comparisons: family,
         resamples: RESAMPLES,
     }
