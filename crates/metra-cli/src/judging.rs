@@ -26,10 +26,9 @@ pub(crate) struct JudgedBy {
     /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
     #[arg(long)]
     pub(crate) criterion: Option<Measure>,
-    /// Re-rank by k-reciprocal neighbours before judging, on validation parts too (default:
-    /// k1=20,k2=6,lambda=0.3)
-    #[arg(long, value_name = "SETTINGS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "k1=20,k2=6,lambda=0.3")]
+    /// Re-rank by k-reciprocal neighbours before measuring, on validation parts too: `default`, or
+    /// some of k1=20,k2=6,lambda=0.3
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "classifier")]
     pub(crate) rerank: Option<Rerank>,
 }
 
