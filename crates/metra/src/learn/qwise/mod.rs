@@ -14,7 +14,6 @@ mod coordinates;
 mod diagonal;
 mod full;
 mod hinge;
-mod joined;
 mod ordered;
 mod rank_svm;
 mod sampling;
@@ -27,7 +26,7 @@ pub use sampling::{ByGap, Light, Pairs, Quads};
 use super::parameters::{Checked, Choice, parameters, require};
 use super::reduce::{coordinates, principal_axes};
 use super::{Learner, Parameters, Problem, Run};
-use crate::data::{Corpus, RowId, Subset};
+use crate::data::{Corpus, Joined, RowId, Subset};
 use crate::execute::spread;
 use crate::linalg::RowBuf;
 use crate::metric::{LowRank, Map, Space};
@@ -39,7 +38,6 @@ use diagonal::Task;
 use faer::Mat;
 use full::{FullLoss, factor};
 use hinge::Hinge;
-use joined::Joined;
 use std::collections::BTreeMap;
 
 /// What is learned.
@@ -150,7 +148,7 @@ impl Learner for Checked<Qwise> {
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         let dim = problem.dim();
-        let joined = Joined::new(problem);
+        let joined = Joined::new(problem.items(), problem.queries())?;
         let corpus: &dyn Corpus = if problem.supervision().within() {
             problem.items()
         } else {
