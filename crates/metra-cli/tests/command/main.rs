@@ -489,7 +489,7 @@ fn what_is_not_known_is_answered_with_what_is() {
     );
     refused(
         "train data.parquet --label label --method lmnn",
-        &["\"lmnn\"", "lda, warca"],
+        &["\"lmnn\"", "lda, kissme"],
     );
     refused(
         "train data.parquet --label label --rank 71",
