@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use reproduce::reproduce;
+
 mod data_files;
 mod layering;
 mod links;
 mod manifests;
+mod reproduce;
 mod rust_files;
 mod source;
 mod text;

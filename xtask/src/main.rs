@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: prints every finding of the tree's checks and fails if there is one.
+//! `cargo xtask tidy` prints every finding of the tree's checks and fails if there is one;
+//! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,8 +10,18 @@ fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
-        _ => bail!("expected `cargo xtask tidy`, but found the arguments {arguments:?}"),
+        ["reproduce", name] => reproduce(name, "release"),
+        ["reproduce", name, "--profile", profile] => reproduce(name, profile),
+        _ => bail!(
+            "expected `cargo xtask tidy` or `cargo xtask reproduce NAME|all [--profile PROFILE]`, \
+             but found the arguments {arguments:?}"
+        ),
     }
+}
+
+fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
+    xtask::reproduce(&xtask::repository_root()?, name, profile)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn tidy() -> Result<ExitCode> {

@@ -35,7 +35,7 @@ impl Common {
 }
 
 /// Which columns hold what.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Columns {
     /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
     #[arg(long, value_name = "COLUMN")]
@@ -52,7 +52,7 @@ pub(crate) struct Columns {
 }
 
 /// Queries and items apart, with judgements between them.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Judged {
     /// File of query vectors
     #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
@@ -72,7 +72,7 @@ pub(crate) struct Judged {
 }
 
 /// Comparisons of rows. The kinds may be combined.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Compared {
     /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
     #[arg(long, value_name = "FILE")]

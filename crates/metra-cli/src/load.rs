@@ -83,10 +83,11 @@ pub(crate) struct LoadedJudged {
     pub(crate) judged: Vec<RowId>,
 }
 
-/// Read queries, items and qrels; `None` where none were asked for.
+/// Read queries (with `extra` columns), items and qrels; `None` where none were asked for.
 pub(crate) fn load_judged(
     judged: &Judged,
     columns: &Columns,
+    extra: &[&str],
     narrowing: &NarrowingRule,
     common: &Common,
 ) -> Result<Option<LoadedJudged>> {
@@ -111,7 +112,7 @@ pub(crate) fn load_judged(
         (None, NarrowingRule::Judge) => NarrowingRule::None,
         (None, given) => given.clone(),
     };
-    let queries = load(queries, columns, &[], &judged.where_queries, same, common)?;
+    let queries = load(queries, columns, extra, &judged.where_queries, same, common)?;
     let found = read_qrels(qrels, &queries.table.index(id)?, &items.table.index(id)?)?;
     if found.unknown_queries + found.unknown_documents > 0 {
         tracing::warn!(

@@ -2,11 +2,14 @@
 
 mod agreement;
 mod args;
+mod command_line;
 mod commands;
+mod judging;
 mod load;
 mod print;
 mod progress;
-mod timing;
+mod splitting;
+mod subject;
 mod told;
 
 use anyhow::Result;
@@ -33,12 +36,18 @@ enum Verb {
     Check(commands::check::Check),
     /// Learn a metric, choose its settings on a validation part and judge it on a test part
     Train(Box<commands::train::Train>),
+    /// Compare methods under one protocol, with settings chosen on validation parts
+    Compare(Box<commands::compare::Compare>),
     /// Measure a model's ranking, or a TREC run
     Eval(Box<commands::eval::Eval>),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
+    /// Find the threshold at a rate of false matches, on rows not trained on, and store it
+    Calibrate(commands::calibrate::Calibrate),
+    /// Say of pairs of rows whether they are the same, by a calibrated model
+    Decide(commands::decide::Decide),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
@@ -58,7 +67,7 @@ fn main() -> ExitCode {
         tracing::warn!("Ctrl-C cannot be handled: {error}");
     }
     match run(command.verb, &common) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no output file was written");
             ExitCode::from(130)
@@ -70,20 +79,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Verb, common: &args::Common) -> Result<()> {
+fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(threads) = common.threads {
         anyhow::ensure!(threads > 0, "threads must be at least 1, but is 0");
         pool = pool.num_threads(threads);
     }
+    let done = |()| ExitCode::SUCCESS;
     pool.build()?.install(|| match verb {
-        Verb::Check(verb) => verb.run(common),
-        Verb::Train(verb) => verb.run(common),
-        Verb::Eval(verb) => verb.run(common),
-        Verb::Embed(verb) => verb.run(common),
-        Verb::Search(verb) => verb.run(common),
-        Verb::Inspect(verb) => verb.run(common),
-        Verb::Methods(verb) => verb.run(common),
+        Verb::Compare(verb) => verb.run(common),
+        Verb::Check(verb) => verb.run(common).map(done),
+        Verb::Train(verb) => verb.run(common).map(done),
+        Verb::Eval(verb) => verb.run(common).map(done),
+        Verb::Embed(verb) => verb.run(common).map(done),
+        Verb::Search(verb) => verb.run(common).map(done),
+        Verb::Calibrate(verb) => verb.run(common).map(done),
+        Verb::Decide(verb) => verb.run(common).map(done),
+        Verb::Inspect(verb) => verb.run(common).map(done),
+        Verb::Methods(verb) => verb.run(common).map(done),
     })
 }
 

@@ -142,6 +142,36 @@ pub fn read_pairs(path: &Path, names: &RowNames) -> Result<Pairs> {
     Ok(pairs)
 }
 
+/// Pairs of rows to be decided about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedPairs {
+    /// The rows of each pair.
+    pub pairs: Vec<[RowId; 2]>,
+    /// Whether the file says that they belong together, where it says anything.
+    pub similar: Vec<Option<bool>>,
+    /// Lines left out because a row of theirs was filtered away.
+    pub unknown: u64,
+}
+
+/// Read pairs to be decided about: lines `a b`, or with a third field as [`read_pairs`] has them.
+pub fn read_named_pairs(path: &Path, names: &RowNames) -> Result<NamedPairs> {
+    let mut found = NamedPairs::default();
+    let expected = "two rows, and perhaps 1 for similar or 0 for dissimilar";
+    found.unknown = visit_comparisons(path, names, "pairs", expected, &mut |_, rows, last| {
+        found.similar.push(match last {
+            None => None,
+            Some("1") => Some(true),
+            Some("0") => Some(false),
+            Some(other) => {
+                return Err(format!("expected 1 for similar or 0, but found {other:?}"));
+            }
+        });
+        found.pairs.push(rows);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Triplets of rows at hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triplets {

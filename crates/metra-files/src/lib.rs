@@ -39,7 +39,8 @@ mod write;
 pub use classes::{OrderingsFile, read_orderings, read_taxonomy};
 pub use column::Column;
 pub use comparisons::{
-    Pairs, Quadruplets, RowNames, Triplets, read_pairs, read_quadruplets, read_triplets,
+    NamedPairs, Pairs, Quadruplets, RowNames, Triplets, read_named_pairs, read_pairs,
+    read_quadruplets, read_triplets,
 };
 pub use element::ElementType;
 pub use error::{Error, Place, Result};

@@ -370,6 +370,7 @@ fn every_learner_fits_or_says_what_is_wrong() {
             // What learns from the same pairs wants the same.
             let known_as = match entry.name {
                 "kernel-warca" | "frml" | "kissme" | "xqda" => "warca",
+                "multi-similarity" | "supcon" | "proxy-anchor" => "warca",
                 "lfda" | "kernel-lfda" | "mfa" => "lda",
                 name => name,
             };

@@ -50,10 +50,14 @@ table! {
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;
+    multi_similarity: "multi-similarity", IN_BATCH, Labels, true, false;
+    supcon: "supcon", IN_BATCH, Labels, true, false;
+    proxy_anchor: "proxy-anchor", PROXY_ANCHOR, Labels, true, false;
     slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
     slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
     qwise: "qwise", &[("count", "1500")], Labels, true, false;
     attributes: "attributes", &[("count", "1500")], Orderings, true, false;
+    rank_svm: "rank-svm", &[], Orderings, true, true;
 }
 
 const WARCA: Settings = &[
@@ -74,6 +78,23 @@ const KERNEL_WARCA: Settings = &[
 ];
 
 const FRML: Settings = &[("rank", "4"), ("steps", "400"), ("rate", "1")];
+
+const IN_BATCH: Settings = &[
+    ("rank", "4"),
+    ("rate", "0.03"),
+    ("steps", "200"),
+    ("batch", "96"),
+    ("drawn", "32"),
+];
+
+const PROXY_ANCHOR: Settings = &[
+    ("rank", "4"),
+    ("alpha", "4"),
+    ("rate", "0.03"),
+    ("steps", "500"),
+    ("batch", "96"),
+    ("drawn", "32"),
+];
 
 #[test]
 fn the_table_has_every_learner_of_the_registry() {
@@ -133,6 +154,20 @@ fn kernel_warca_learns_in_both_ways_from_pairs_too() {
 }
 
 #[test]
+fn losses_in_a_batch_learn_from_pairs_too() {
+    for name in ["multi-similarity", "supcon"] {
+        let learner = || Ok(build(name, IN_BATCH));
+        let case = Case {
+            learner: &learner,
+            told: Told::Pairs,
+            learns: true,
+            closed_form: false,
+        };
+        assert_eq!(broken(&case), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn another_seed_gives_other_bytes() {
     let set = SET.rows(300);
     let supervision = by_labels(&set);
@@ -141,6 +176,9 @@ fn another_seed_gives_other_bytes() {
         ("warca", WARCA),
         ("kernel-warca", KERNEL_WARCA),
         ("frml", FRML),
+        ("multi-similarity", IN_BATCH),
+        ("supcon", IN_BATCH),
+        ("proxy-anchor", IN_BATCH),
     ] {
         let learner = build(name, settings);
         let with = |seed| learner.fit(&problem, &mut Run::new(seed)).unwrap();

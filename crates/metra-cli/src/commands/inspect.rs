@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::metric::{Embedding, Map, Model, Origin};
+use metra::metric::{Decision, Embedding, Map, Model, Origin};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -25,6 +25,7 @@ struct Shown<'a> {
     narrowed: bool,
     groups: Option<&'a [String]>,
     origin: &'a Origin,
+    decision: Option<&'a Decision>,
 }
 
 impl Inspect {
@@ -50,6 +51,7 @@ impl Inspect {
             narrowed: model.narrowing.is_some(),
             groups: chain.group_names(),
             origin: &model.origin,
+            decision: model.decision.as_ref(),
         };
         if common.json {
             return print::json(&shown);
@@ -81,6 +83,11 @@ impl Inspect {
         print::fact("seed", &origin.seed.to_string())?;
         print::fact("data", &origin.data)?;
         print::fact("supervision", &origin.supervision)?;
+        if let Some(decision) = shown.decision {
+            for text in said(decision) {
+                print::fact("decision", &text)?;
+            }
+        }
         match &origin.held_out {
             None => print::fact("held out", "nothing: this model was never judged"),
             Some(held) => {
@@ -99,4 +106,27 @@ impl Inspect {
             }
         }
     }
+}
+
+/// A decision in words.
+pub(super) fn said(decision: &Decision) -> [String; 3] {
+    [
+        format!(
+            "same where the dissimilarity is at most {}",
+            decision.threshold
+        ),
+        format!(
+            "false matches {:.3e} (asked for at most {:.3e}) of {} pairs of two identities",
+            decision.false_match_rate,
+            decision.asked,
+            print::count(decision.different)
+        ),
+        format!(
+            "true matches {:.4} [{:.4}, {:.4}] of {} pairs of one identity",
+            decision.true_match_rate,
+            decision.low,
+            decision.high,
+            print::count(decision.same)
+        ),
+    ]
 }

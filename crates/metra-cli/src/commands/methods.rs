@@ -7,6 +7,7 @@ use clap::Args;
 use metra::learn::RECIPE_WORDS;
 use metra::learn::registry::{ENTRIES, Entry, find};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// List the methods with their parameters, defaults and meanings.
 #[derive(Args)]
@@ -20,6 +21,8 @@ struct Method {
     name: &'static str,
     summary: &'static str,
     learns_from: &'static str,
+    /// What a comparison tries where nobody says otherwise.
+    tries: BTreeMap<&'static str, &'static [&'static str]>,
     parameters: Vec<Parameter>,
 }
 
@@ -44,6 +47,13 @@ impl Methods {
         for method in &methods {
             print::line(&format!("{}  {}", method.name, method.summary))?;
             print::line(&format!("    learns from {}", method.learns_from))?;
+            if !method.tries.is_empty() {
+                let tries = method.tries.iter();
+                let tries: Vec<String> = tries
+                    .map(|(name, values)| format!("{name}={}", values.join(",")))
+                    .collect();
+                print::line(&format!("    compare tries {}", tries.join(" ")))?;
+            }
             for parameter in &method.parameters {
                 let assignment = format!("{}={}", parameter.name, parameter.default);
                 print::line(&format!("    {assignment:<20} {}", parameter.meaning))?;
@@ -66,6 +76,7 @@ fn describe(entry: &Entry) -> Method {
         name: entry.name,
         summary: entry.summary,
         learns_from: entry.needs,
+        tries: entry.grid.iter().copied().collect(),
         parameters: (entry.parameters)()
             .into_iter()
             .map(|p| Parameter {

@@ -1,6 +1,9 @@
 //! One file or folder a verb.
 
+pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod inspect;

@@ -3,9 +3,11 @@
 //! Every test makes its files in a folder of its own. Fits are of a few steps, so that the whole
 //! takes seconds; what is learned well is the library's business.
 
+mod compare;
 mod folder;
 mod folds;
 mod supervision;
+mod thresholds;
 
 use folder::{Folder, QUICK, SET, changed, digits, example, number, plain, rows, text, texts};
 use metra::data::synthetic::Nuisance;
@@ -489,7 +491,7 @@ fn what_is_not_known_is_answered_with_what_is() {
     );
     refused(
         "train data.parquet --label label --method lmnn",
-        &["\"lmnn\"", "lda, kissme"],
+        &["\"lmnn\"", "lda, kissme", "warca"],
     );
     refused(
         "train data.parquet --label label --rank 71",

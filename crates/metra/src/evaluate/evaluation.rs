@@ -94,7 +94,12 @@ pub struct Evaluation {
     pub skipped: u64,
     /// Share of queries whose first relevant item has rank 1, at most 2, … (the CMC curve).
     pub curve: Vec<f64>,
+    /// Mean precision at recall 0, 0.05, … 1.
+    pub precision: Vec<f64>,
 }
+
+/// Recall levels of [`Evaluation::precision`].
+pub const RECALL_LEVELS: usize = 21;
 
 impl Evaluation {
     /// Values of a measure, one a query, if it was asked for.
@@ -216,6 +221,7 @@ pub(super) struct Tally {
     values: Vec<f64>,
     skipped: u64,
     curve: Vec<f64>,
+    precision: [f64; RECALL_LEVELS],
 }
 
 impl Tally {
@@ -226,6 +232,7 @@ impl Tally {
             values: Vec::new(),
             skipped: 0,
             curve: vec![0.0; options.curve],
+            precision: [0.0; RECALL_LEVELS],
         }
     }
 
@@ -246,6 +253,7 @@ impl Tally {
         } else {
             counts.values(&options.measures, options.gain, &mut self.values);
             counts.add_first_rank(&mut self.curve);
+            counts.add_precision(&mut self.precision);
         }
         self.queries.push(query);
         self.clusters.push(cluster);
@@ -257,6 +265,9 @@ impl Tally {
         self.values.extend(other.values);
         self.skipped += other.skipped;
         for (sum, part) in self.curve.iter_mut().zip(other.curve) {
+            *sum += part;
+        }
+        for (sum, part) in self.precision.iter_mut().zip(other.precision) {
             *sum += part;
         }
     }
@@ -288,6 +299,7 @@ impl Tally {
             values,
             skipped: self.skipped,
             curve: curve.collect(),
+            precision: self.precision.iter().map(|sum| sum / count).collect(),
         }
     }
 }

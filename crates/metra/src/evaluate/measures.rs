@@ -196,6 +196,38 @@ impl PlaceCounts {
         }
     }
 
+    /// Add the precision at every recall level to `levels`: level l of L + 1 is recall l / L, and
+    /// its precision the largest at that recall or a greater one (the interpolation of TREC). A
+    /// tied item has its expected rank: the j-th of r relevant ones among n is at j (n + 1) / (r + 1).
+    pub(super) fn add_precision(&self, levels: &mut [f64]) {
+        let Some(last) = levels.len().checked_sub(1) else {
+            return;
+        };
+        let relevant = self.relevant() as u64;
+        let mut found = self.grades.len() as u64;
+        let (mut best, mut level) = (0.0_f64, last + 1);
+        for group in self.groups.iter().rev() {
+            let before = found - group.relevant;
+            let step = (group.tied + group.relevant + 1) as f64 / (group.relevant + 1) as f64;
+            for number in (1..=group.relevant).rev() {
+                let rank = (group.nearer + before) as f64 + number as f64 * step;
+                best = best.max((before + number) as f64 / rank);
+                // Recall below this item's is that of the relevant items before it.
+                while level > 0
+                    && (level as u64 - 1) * relevant > (before + number - 1) * last as u64
+                {
+                    level -= 1;
+                    if (level as u64) * relevant <= (before + number) * last as u64 {
+                        levels[level] += best;
+                    }
+                }
+            }
+            found = before;
+        }
+        // Recall 0 lies before every item.
+        levels[0] += best;
+    }
+
     /// Pairs (relevant, irrelevant) in the right order, ties counting half. Missing relevant items
     /// lose every pair. Without an irrelevant item nothing was decided: the value is ½, chance.
     fn auc(&self) -> f64 {

@@ -208,3 +208,27 @@ fn a_constant_score_is_worth_chance() {
     assert!((value(Measure::AveragePrecision) - 0.051_873_775).abs() < 1e-8);
     assert_eq!(counts(&[&[1.0]]).value(Measure::Auc, Gain::Linear), 0.5);
 }
+
+#[test]
+fn precision_at_recall_is_the_largest_from_there_on() {
+    // Relevant at ranks 2, 3 and 6: precision 1/2, 2/3 and 1/2 at recall 1/3, 2/3 and 1. At recall
+    // 0 and 0.2 the best to come is 2/3, as at 0.4 and 0.6; 0.8 and 1 need the third item.
+    let precision = |counts: &PlaceCounts| {
+        let mut levels = [0.0; 6];
+        counts.add_precision(&mut levels);
+        levels
+    };
+    let order: [&[f32]; 6] = [&[0.0], &[1.0], &[1.0], &[0.0], &[0.0], &[1.0]];
+    let (two_thirds, half) = (2.0 / 3.0, 0.5);
+    let expected = [two_thirds, two_thirds, two_thirds, two_thirds, half, half];
+    assert_eq!(precision(&counts(&order)), expected);
+    // With a fourth relevant item that is not ranked, recall ends at 3/4.
+    let mut missing = counts(&order);
+    missing.missing.push(1.0);
+    assert_eq!(
+        precision(&missing),
+        [two_thirds, two_thirds, two_thirds, half, 0.0, 0.0]
+    );
+    // One of two tied items is at rank 3/2 on average, so precision is 2/3 throughout.
+    assert_eq!(precision(&counts(&[&[0.0, 1.0]])), [two_thirds; 6]);
+}

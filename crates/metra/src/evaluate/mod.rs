@@ -3,7 +3,8 @@
 //! The way of a number: a [`Truth`] says which items are relevant to a query and which do not
 //! count; `counts` counts in one pass of matrix products how many other items lie nearer than
 //! each relevant one; `measures` turns counts into average precision, CMC and the rest;
-//! `significance` says whether a difference is more than chance. Where there are no right answers
+//! `significance` says whether a difference is more than chance; `verification` finds the threshold
+//! at which pairs are taken for the same. Where there are no right answers
 //! but comparisons, `agreement` says how many of them a metric orders right.
 
 mod agreement;
@@ -19,15 +20,17 @@ mod significance;
 mod single_shot;
 mod thresholds;
 mod truth;
+mod verification;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
-pub use evaluation::{Empty, Evaluation, Gain, Options, Ties, evaluate};
+pub use evaluation::{Empty, Evaluation, Gain, Options, RECALL_LEVELS, Ties, evaluate};
 pub use gaussian::Gaussians;
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
 pub use measures::{PlaceCounts, TieGroup};
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
-pub use significance::{Bootstrap, Comparison, Verdict, paired_bootstrap};
+pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
 pub use single_shot::{Direction, Trial, single_shot};
 pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth};
+pub use verification::{Operating, Verification, verification};

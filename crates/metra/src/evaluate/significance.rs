@@ -101,37 +101,10 @@ pub fn paired_bootstrap(
             return Err(Error::shape(what, base.len(), found));
         }
     }
-    if base.is_empty() {
-        return Err(Error::Data("there is no query to compare".into()));
-    }
-    if options.resamples == 0 {
-        return Err(Error::parameter("resamples", "at least 1", 0));
-    }
-    if !(options.level > 0.0 && options.level < 1.0) {
-        return Err(Error::parameter("level", "between 0 and 1", options.level));
-    }
-    // Differences of a cluster always travel together, so their sum and number are all it takes.
-    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    for ((base, learned), cluster) in base.iter().zip(learned).zip(clusters) {
-        let entry = sums.entry(*cluster).or_insert((0.0, 0.0));
-        entry.0 += learned - base;
-        entry.1 += 1.0;
-    }
-    let sums: Vec<(f64, f64)> = sums.into_values().collect();
-    let mut means: Vec<f64> = (0..u64::from(options.resamples))
-        .into_par_iter()
-        .map(|resample| {
-            let mut stream = Stream::new(options.seed, "bootstrap", resample);
-            let (mut sum, mut count) = (0.0, 0.0);
-            for _ in 0..sums.len() {
-                let drawn = sums[stream.below(sums.len() as u64) as usize];
-                sum += drawn.0;
-                count += drawn.1;
-            }
-            sum / count
-        })
-        .collect();
-    means.sort_unstable_by(f64::total_cmp);
+    check_level(options.level)?;
+    let differences: Vec<f64> = learned.iter().zip(base).map(|(l, b)| l - b).collect();
+    let resampled = resample(&[&differences], clusters, options.resamples, options.seed)?;
+    let (low, high) = resampled.interval(0, options.level);
     let queries = base.len() as f64;
     let (base_mean, learned_mean) = (
         base.iter().sum::<f64>() / queries,
@@ -141,11 +114,120 @@ pub fn paired_bootstrap(
         base: base_mean,
         learned: learned_mean,
         difference: learned_mean - base_mean,
-        low: quantile(&means, (1.0 - options.level) / 2.0),
-        high: quantile(&means, (1.0 + options.level) / 2.0),
+        low,
+        high,
         queries: base.len(),
-        clusters: sums.len(),
+        clusters: resampled.clusters,
     })
+}
+
+/// Means of resampled values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resampled {
+    /// For each column its means, sorted.
+    means: Vec<Vec<f64>>,
+    /// Clusters resampled.
+    pub clusters: usize,
+}
+
+impl Resampled {
+    /// The interval that holds this share of a column's means.
+    pub fn interval(&self, column: usize, level: f64) -> (f64, f64) {
+        let means = &self.means[column];
+        (
+            quantile(means, (1.0 - level) / 2.0),
+            quantile(means, (1.0 + level) / 2.0),
+        )
+    }
+}
+
+/// Means of every column over clusters drawn with replacement. All columns share the draws, which
+/// cost most of the time where many methods are compared in many measures.
+pub fn resample(
+    columns: &[&[f64]],
+    clusters: &[u64],
+    resamples: u32,
+    seed: u64,
+) -> Result<Resampled> {
+    if let Some(column) = columns.iter().find(|c| c.len() != clusters.len()) {
+        return Err(Error::shape(
+            "values to resample",
+            clusters.len(),
+            column.len(),
+        ));
+    }
+    if clusters.is_empty() {
+        return Err(Error::Data("there is no query to compare".into()));
+    }
+    // Values of a cluster always travel together, so their sums and number are all it takes.
+    let mut numbers: BTreeMap<u64, usize> = clusters.iter().map(|cluster| (*cluster, 0)).collect();
+    for (place, number) in numbers.values_mut().enumerate() {
+        *number = place;
+    }
+    let width = columns.len() + 1;
+    let mut sums = vec![0.0; numbers.len() * width];
+    for (query, cluster) in clusters.iter().enumerate() {
+        let row = &mut sums[numbers[cluster] * width..][..width];
+        for (sum, column) in row.iter_mut().zip(columns) {
+            *sum += column[query];
+        }
+        row[width - 1] += 1.0;
+    }
+    Ok(Resampled {
+        means: resampled_means(&sums, width, resamples, seed)?,
+        clusters: numbers.len(),
+    })
+}
+
+/// Interval of Σ sum / Σ count over clusters that are drawn with replacement.
+pub(super) fn resampled_interval(sums: &[(f64, f64)], options: &Bootstrap) -> Result<(f64, f64)> {
+    let flat: Vec<f64> = sums
+        .iter()
+        .flat_map(|(sum, count)| [*sum, *count])
+        .collect();
+    let resampled = Resampled {
+        means: resampled_means(&flat, 2, options.resamples, options.seed)?,
+        clusters: sums.len(),
+    };
+    check_level(options.level)?;
+    Ok(resampled.interval(0, options.level))
+}
+
+/// Sorted means of every column over clusters drawn with replacement: `sums` has a row of `width`
+/// numbers for each cluster, the last of which is what the others are divided by.
+fn resampled_means(sums: &[f64], width: usize, resamples: u32, seed: u64) -> Result<Vec<Vec<f64>>> {
+    if resamples == 0 {
+        return Err(Error::parameter("resamples", "at least 1", 0));
+    }
+    let count = sums.len() / width;
+    let rows: Vec<Vec<f64>> = (0..u64::from(resamples))
+        .into_par_iter()
+        .map(|resample| {
+            let mut stream = Stream::new(seed, "bootstrap", resample);
+            let mut total = vec![0.0; width];
+            for _ in 0..count {
+                let drawn = stream.below(count as u64) as usize;
+                for (sum, value) in total.iter_mut().zip(&sums[drawn * width..][..width]) {
+                    *sum += value;
+                }
+            }
+            let by = total.pop().unwrap_or(1.0);
+            total.iter().map(|sum| sum / by).collect()
+        })
+        .collect();
+    let means = (0..width - 1).map(|column| {
+        let mut means: Vec<f64> = rows.iter().map(|row| row[column]).collect();
+        means.sort_unstable_by(f64::total_cmp);
+        means
+    });
+    Ok(means.collect())
+}
+
+fn check_level(level: f64) -> Result<()> {
+    if !(level > 0.0 && level < 1.0) {
+        return Err(Error::parameter("level", "between 0 and 1", level));
+    }
+    Ok(())
 }
 
 /// Quantile of sorted values, by linear interpolation between neighbours.

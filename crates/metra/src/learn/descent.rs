@@ -1,10 +1,9 @@
 //! The course of a learner that works in steps: progress, validation on the way, early stopping and
 //! the best state kept.
 
-use super::warp::Outcome;
 use super::{Progress, Run};
-use crate::Result;
 use crate::metric::Map;
+use crate::{Error, Result};
 use std::time::Instant;
 
 /// How long to go on.
@@ -16,6 +15,15 @@ pub(super) struct Schedule {
     pub(super) checks: u64,
     /// Stop after this many validations without a new best.
     pub(super) patience: u64,
+}
+
+/// What a step found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome {
+    /// Mean loss of the minibatch.
+    pub(super) loss: f64,
+    /// Of learners of ranking: share of violated pairs, mean estimated rank.
+    pub(super) ranking: Option<(f64, f64)>,
 }
 
 /// What moves in steps.
@@ -64,7 +72,7 @@ pub(super) fn descend<D: Descent>(
                 step: done,
                 steps,
                 loss: outcome.loss,
-                ranking: Some((outcome.violated, outcome.rank)),
+                ranking: outcome.ranking,
                 speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
                 validation,
             });
@@ -81,6 +89,25 @@ pub(super) fn descend<D: Descent>(
         }
         None => descent.map(&state),
     }
+}
+
+/// An error where the loss or what a step changed has left the finite numbers.
+pub(super) fn check_finite<'a>(
+    changed: impl IntoIterator<Item = &'a f32>,
+    loss: f64,
+    step: u64,
+) -> Result<()> {
+    let what = if !loss.is_finite() {
+        "the loss"
+    } else if !changed.into_iter().all(|v| v.is_finite()) {
+        "the map"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Diverged {
+        step,
+        what: what.into(),
+    })
 }
 
 /// The best state on validation so far, with its value and step.

@@ -8,11 +8,12 @@ use super::kernel::KernelAxes;
 use super::parameters::Choice;
 use super::reduce::{PrincipalAxes, coordinates, principal_axes};
 use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
-use crate::linalg::RowBuf;
+use crate::linalg::{RowBuf, vectorized};
 use crate::metric::{Embedded, LowRank, Map};
 use crate::random::Stream;
 use crate::supervision::Relevance;
 use crate::{Error, Result};
+use rayon::prelude::*;
 
 /// Rows that means and starts are worked out from: a sample, so that their cost does not grow with
 /// the corpus.
@@ -118,6 +119,23 @@ impl<'a> Field<'a> {
         match &self.frame {
             Frame::Plain { mean } => Some(mean.iter().map(|m| *m as f32).collect()),
             Frame::Reduced { .. } | Frame::Kernel { .. } => None,
+        }
+    }
+
+    /// What is taken from fetched rows where a map with or without centring is trained as it will
+    /// be used. Reduced rows are centred already: the mean's own coordinates are given back.
+    pub(super) fn origin(&self, centred: bool) -> Option<Vec<f32>> {
+        match &self.frame {
+            _ if centred => self.centre(),
+            Frame::Reduced { axes, .. } => {
+                let rows = axes.basis.rows().rows();
+                let along = |row: &[f32]| -> f64 {
+                    let products = row.iter().zip(&axes.mean).map(|(b, m)| f64::from(*b) * m);
+                    products.sum()
+                };
+                Some(rows.iter().map(|row| -along(row) as f32).collect())
+            }
+            Frame::Plain { .. } | Frame::Kernel { .. } => None,
         }
     }
 
@@ -238,4 +256,56 @@ impl<'a> Field<'a> {
 fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Subset<'a>> {
     let rows = Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS);
     Subset::new(corpus, rows)
+}
+
+/// Rows that are fetched at once: few enough to stay near the processor until they are centred.
+const FETCH_ROWS: usize = 32;
+
+/// Fetch rows, subtract the centre and multiply.
+pub(super) fn fetch(
+    corpus: &dyn Corpus,
+    ids: &[RowId],
+    centre: Option<&[f32]>,
+    factor: f32,
+    out: &mut [f32],
+) -> Result<()> {
+    let dim = corpus.dim();
+    let view = corpus.view();
+    out.par_chunks_mut(FETCH_ROWS * dim)
+        .zip(ids.par_chunks(FETCH_ROWS))
+        .try_for_each_init(
+            || RowBuf::empty(dim),
+            |buffer, (out, ids)| {
+                // Rows that lie in memory are read where they lie; others take a copy.
+                if view.is_none() {
+                    corpus.gather(ids, buffer)?;
+                }
+                for (place, (id, out)) in ids.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
+                    let row = match view {
+                        Some(view) => view.row(*id as usize),
+                        None => buffer.row(place),
+                    };
+                    move_and_scale(row, centre, factor, out);
+                }
+                Ok(())
+            },
+        )
+}
+
+fn move_and_scale(row: &[f32], centre: Option<&[f32]>, factor: f32, out: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || match centre {
+            Some(centre) => {
+                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
+                    *out = (value - centre) * factor;
+                }
+            }
+            None => {
+                for (out, value) in out.iter_mut().zip(row) {
+                    *out = value * factor;
+                }
+            }
+        },
+    );
 }

@@ -8,13 +8,10 @@
 //! minibatch shares one pool of negatives, and the step needs neither U and V nor a pseudo-inverse
 //! (see [`Tangent`]), so that it costs O(rows·d·m + d·m²) and not O(d·rows²).
 
-use super::descent::{Descent, Schedule, descend};
+use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::{Field, Start};
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
-use super::warp::{
-    Minibatch, Outcome, RankWeights, Sampling, Violators, Warp, Workspace, check_finite,
-    check_relevance,
-};
+use super::warp::{Minibatch, RankWeights, Sampling, Violators, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
 use crate::linalg::RowBuf;
 use crate::metric::Map;
@@ -214,8 +211,8 @@ impl Descent for Training<'_> {
         self.pull_together(factor);
         let (rate, radius) = (settings.rate * remaining, settings.radius * remaining);
         *factor = moved(factor, &self.workspace.gradient, rate, radius, step)?;
-        check_finite(factor.values(), &outcome, step)?;
-        Ok(outcome)
+        check_finite(factor.values(), outcome.loss, step)?;
+        Ok(outcome.into())
     }
 
     fn map(&self, factor: &RowBuf) -> Result<Map> {

@@ -1,12 +1,13 @@
 //! All learners by name: what `metra methods` lists and every front end builds from.
 
-use super::qwise::{Attributes, Qwise};
+use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Mfa, Parameter,
-    Parameters, Pca, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Mfa, MultiSimilarity,
+    Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
+use crate::supervision::Supervision;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub struct Entry {
     pub needs: &'static str,
     /// Its parameters.
     pub parameters: fn() -> Vec<Parameter>,
+    /// Values worth trying on a validation part where nobody says which.
+    pub grid: &'static [(&'static str, &'static [&'static str])],
     build: Build,
 }
 
@@ -32,6 +35,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Euclidean distance between the vectors as they are.",
         needs: "nothing",
         parameters: Euclid::describe,
+        grid: &[],
         build: |values| boxed(read::<Euclid>(values)?.check()),
     },
     Entry {
@@ -39,6 +43,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Cosine between the vectors as they are.",
         needs: "nothing",
         parameters: Cosine::describe,
+        grid: &[],
         build: |values| boxed(read::<Cosine>(values)?.check()),
     },
     Entry {
@@ -46,6 +51,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Projection onto the directions of largest variance.",
         needs: "nothing",
         parameters: Pca::describe,
+        grid: &[],
         build: |values| boxed(read::<Pca>(values)?.check()),
     },
     Entry {
@@ -53,6 +59,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "PCA with every direction divided by its deviation.",
         needs: "nothing",
         parameters: Whitening::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Whitening>(values)?.check()),
     },
     Entry {
@@ -60,6 +67,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Directions in which classes differ most relative to their inner spread.",
         needs: "labels",
         parameters: Lda::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Lda>(values)?.check()),
     },
     Entry {
@@ -67,6 +75,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Log-ratio of the Gaussians of relevant and irrelevant differences, after PCA.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Kissme::describe,
+        grid: &[("rank", &["32", "64"]), ("ridge", &["0.01", "0.1"])],
         build: |values| boxed(read::<Kissme>(values)?.check()),
     },
     Entry {
@@ -74,6 +83,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "The same log-ratio in the directions that separate irrelevant pairs most.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Xqda::describe,
+        grid: &[("ridge", &["0.01", "0.03", "0.1", "0.3"])],
         build: |values| boxed(read::<Xqda>(values)?.check()),
     },
     Entry {
@@ -81,6 +91,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Directions in which classes differ most relative to the spread of near rows inside.",
         needs: "labels",
         parameters: Lfda::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Lfda>(values)?.check()),
     },
     Entry {
@@ -88,6 +99,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "LFDA after a kernel: for histograms compared by χ² above all.",
         needs: "labels",
         parameters: KernelLfda::describe,
+        grid: &[("ridge", &["0.01", "0.03", "0.1"])],
         build: |values| boxed(read::<KernelLfda>(values)?.check()),
     },
     Entry {
@@ -95,6 +107,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Directions that part near rows of different classes and keep near ones of a class.",
         needs: "labels",
         parameters: Mfa::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Mfa>(values)?.check()),
     },
     Entry {
@@ -102,6 +115,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Warca::describe,
+        grid: &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])],
         build: |values| boxed(read::<Warca>(values)?.check()),
     },
     Entry {
@@ -109,6 +123,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "WARCA after a kernel: for histograms compared by χ² above all.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: KernelWarca::describe,
+        grid: &[("margin", &["1", "1.4"]), ("start", &["pca", "lda"])],
         build: |values| boxed(read::<KernelWarca>(values)?.check()),
     },
     Entry {
@@ -116,13 +131,39 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Mahalanobis distance of fixed rank by the WARP or AUC loss, on its manifold.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Frml::describe,
+        grid: &[("rate", &["0.1", "0.3", "1"])],
         build: |values| boxed(read::<Frml>(values)?.check()),
+    },
+    Entry {
+        name: "multi-similarity",
+        summary: "Low-rank map by cosine: pairs of a batch weighted by how hard they are.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: MultiSimilarity::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<MultiSimilarity>(values)?.check()),
+    },
+    Entry {
+        name: "supcon",
+        summary: "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: SupCon::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<SupCon>(values)?.check()),
+    },
+    Entry {
+        name: "proxy-anchor",
+        summary: "Low-rank map by cosine, with one learned point a class.",
+        needs: "labels",
+        parameters: ProxyAnchor::describe,
+        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        build: |values| boxed(read::<ProxyAnchor>(values)?.check()),
     },
     Entry {
         name: "slr",
         summary: "Bilinear similarity regressed to relevance over all pairs, in closed form.",
         needs: "labels or relevance judgements",
         parameters: Slr::describe,
+        grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Slr>(values)?.check()),
     },
     Entry {
@@ -130,6 +171,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Map of queries alone, regressed towards the identity; items stay as they are.",
         needs: "labels or relevance judgements",
         parameters: SlrAdapter::describe,
+        grid: &[("ridge", &["0.1", "0.3", "1"])],
         build: |values| boxed(read::<SlrAdapter>(values)?.check()),
     },
     Entry {
@@ -137,6 +179,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Weights of columns or blocks, or a matrix, from comparisons of pairs.",
         needs: "quadruplets, triplets, pairs, labels, judgements or a taxonomy",
         parameters: Qwise::describe,
+        grid: &[("lambda", &["1e-5", "1e-4", "1e-3"])],
         build: |values| boxed(read::<Qwise>(values)?.check()),
     },
     Entry {
@@ -144,7 +187,16 @@ pub const ENTRIES: &[Entry] = &[
         summary: "One number an attribute, from orderings of classes by it.",
         needs: "orderings of classes",
         parameters: Attributes::describe,
+        grid: &[("lambda", &["0.003", "0.01"])],
         build: |values| boxed(read::<Attributes>(values)?.check()),
+    },
+    Entry {
+        name: "rank-svm",
+        summary: "One linear ranking function an attribute, by squared hinges over pairs.",
+        needs: "orderings of classes",
+        parameters: RankSvm::describe,
+        grid: &[("lambda", &["0.001", "0.003", "0.01"])],
+        build: |values| boxed(read::<RankSvm>(values)?.check()),
     },
 ];
 
@@ -164,6 +216,35 @@ impl Entry {
     /// The learner with these parameters; those not named keep their defaults.
     pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn Learner>> {
         (self.build)(values)
+    }
+
+    /// Set the rank to the vectors' dimension where the default is greater and nobody said
+    /// otherwise: it would be an error nobody made. A kernel's space has more dimensions.
+    pub fn limit_rank(
+        &self,
+        settings: &mut BTreeMap<String, String>,
+        grid: &[(String, Vec<String>)],
+        dim: usize,
+    ) {
+        let tuned = grid.iter().any(|(name, _)| name == "rank");
+        let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
+        let default = default.and_then(|p| p.default.parse::<usize>().ok());
+        let said = tuned || settings.contains_key("rank");
+        if default.is_some_and(|rank| rank > dim) && !said && !self.has("kernel") {
+            settings.insert("rank".into(), dim.to_string());
+        }
+    }
+
+    /// Whether it can learn from this.
+    pub fn learns_from(&self, supervision: &Supervision) -> bool {
+        let words: &[&str] = match supervision {
+            Supervision::Labels(_) => &["labels"],
+            Supervision::Judgements(_) => &["judgements"],
+            Supervision::Comparisons(_) => &["quadruplets"],
+            Supervision::Orderings(_) => &["labels", "orderings"],
+            Supervision::Taxonomy(_) => &["labels", "taxonomy"],
+        };
+        self.needs == "nothing" || words.iter().any(|word| self.needs.contains(word))
     }
 
     /// Whether it has a parameter of this name.
@@ -203,6 +284,16 @@ mod tests {
                     .keys()
                     .all(|k| listed.contains(&k.as_str()))
             );
+            for (name, values) in entry.grid {
+                for value in *values {
+                    let settings = BTreeMap::from([((*name).to_owned(), (*value).to_owned())]);
+                    assert!(
+                        entry.build(&settings).is_ok(),
+                        "{}: {name}={value}",
+                        entry.name
+                    );
+                }
+            }
             // What a learner records can be set again.
             assert!(entry.build(&learner.parameters()).is_ok());
         }

@@ -5,6 +5,7 @@
 //! on one thread and on many.
 
 mod decompose;
+mod exponential;
 mod generalised;
 mod kernels;
 mod products;
@@ -13,6 +14,7 @@ mod simd;
 
 pub(crate) use decompose::rows_from;
 pub use decompose::{Eigen, Symmetric, discriminant_directions};
+pub use exponential::exponential;
 pub use generalised::{Ratio, largest_ratios};
 pub use kernels::{Kernel, gram, gram_within};
 pub(crate) use kernels::{finish_kernel, raw_kernel_within};

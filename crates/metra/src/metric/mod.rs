@@ -12,7 +12,7 @@ pub use chain::{Chain, Step};
 pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
-pub use model::{Gain, HeldOut, Model, Origin};
+pub use model::{Decision, Gain, HeldOut, Model, Origin};
 pub use space::Space;
 
 use crate::Result;

@@ -16,6 +16,40 @@ pub struct Model {
     pub chain: Chain,
     /// How it came about.
     pub origin: Origin,
+    /// Where same ends and not the same begins, if that was calibrated.
+    pub decision: Option<Decision>,
+}
+
+/// The dissimilarity up to which two vectors are taken for the same, with what that was worth on the
+/// rows it was calibrated on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// A pair is the same where its dissimilarity is not above this.
+    pub threshold: f64,
+    /// The rate of false matches asked for.
+    pub asked: f64,
+    /// Share of the pairs of two identities that matched.
+    pub false_match_rate: f64,
+    /// Share of the pairs of one identity that matched.
+    pub true_match_rate: f64,
+    /// Lower end of the 95 % interval of the true-match rate.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Pairs of one identity.
+    pub same: u64,
+    /// Pairs of two identities.
+    pub different: u64,
+    /// Digest over the values of the rows it was calibrated on.
+    pub data: String,
+}
+
+impl Decision {
+    /// Whether two vectors this dissimilar are the same. What is not a number is not.
+    pub fn is_same(&self, dissimilarity: f64) -> bool {
+        dissimilarity <= self.threshold
+    }
 }
 
 /// How a model came about. No dates, paths or thread counts: the same data, settings and seed give
@@ -91,7 +125,27 @@ impl Model {
             narrowing,
             chain,
             origin,
+            decision: None,
         })
+    }
+
+    /// The same model with another decision, whose numbers must be finite.
+    pub fn with_decision(mut self, decision: Decision) -> Result<Self> {
+        let numbers = [
+            decision.threshold,
+            decision.asked,
+            decision.false_match_rate,
+            decision.true_match_rate,
+            decision.low,
+            decision.high,
+        ];
+        if numbers.iter().any(|number| !number.is_finite()) {
+            return Err(Error::Data(
+                "the decision has numbers that are not finite".into(),
+            ));
+        }
+        self.decision = Some(decision);
+        Ok(self)
     }
 }
 

@@ -4,7 +4,7 @@
 //! A file is untrusted: lengths are checked before anything is allocated, the digest before
 //! anything is believed, and the parts' meaning before a model exists.
 
-use super::model::{Model, Origin};
+use super::model::{Decision, Model, Origin};
 use super::{Chain, KernelMap, LowRank, Map, Space, Step};
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, RowBuf, Rows};
@@ -37,6 +37,9 @@ struct Header {
     map: MapHeader,
     space: Space,
     origin: Origin,
+    /// Left out where there is none, so that files from before it keep their digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -167,6 +170,7 @@ impl Model {
             map,
             space: super::Embedding::space(&self.chain),
             origin: self.origin.clone(),
+            decision: self.decision.clone(),
         };
         let blank = canonical(&header)?;
         header.digest = digest(
@@ -473,7 +477,11 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
         return Err(Error::Model(format!("tensor {name:?} belongs to nothing")));
     }
     let chain = Chain::new(header.input_dim, steps, map, header.space).map_err(broken)?;
-    Model::new(narrowing, chain, header.origin).map_err(broken)
+    let model = Model::new(narrowing, chain, header.origin).map_err(broken)?;
+    match header.decision {
+        Some(decision) => model.with_decision(decision).map_err(broken),
+        None => Ok(model),
+    }
 }
 
 #[cfg(test)]
@@ -524,6 +532,37 @@ mod tests {
         model.save(&path).unwrap();
         assert_eq!(Model::load(&path).unwrap(), model);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_decision_is_kept_and_its_absence_leaves_no_trace() {
+        let plain = model();
+        let bytes = plain.to_bytes().unwrap();
+        let found = |bytes: &[u8]| bytes.windows(8).any(|w| w == b"decision");
+        assert!(
+            !found(&bytes),
+            "files from before decisions must stay as they are"
+        );
+        let decision = Decision {
+            threshold: f64::from(0.1_f32.next_down()),
+            asked: 1e-3,
+            false_match_rate: 9.7e-4,
+            true_match_rate: 0.8,
+            low: 0.7,
+            high: 0.85,
+            same: 12,
+            different: 3000,
+            data: "digest".into(),
+        };
+        assert!(decision.is_same(-1.0) && !decision.is_same(0.1) && !decision.is_same(f64::NAN));
+        let with = plain.clone().with_decision(decision.clone()).unwrap();
+        let loaded = Model::from_bytes(&with.to_bytes().unwrap()).unwrap();
+        assert_eq!(loaded, with);
+        let wrong = Decision {
+            threshold: f64::INFINITY,
+            ..decision
+        };
+        assert!(plain.with_decision(wrong).is_err());
     }
 
     #[test]

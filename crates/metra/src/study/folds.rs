@@ -221,6 +221,7 @@ mod tests {
                     values: vec![(measure, values.to_vec())],
                     skipped: 1,
                     curve: Vec::new(),
+                    precision: Vec::new(),
                 };
                 scores.extend(units, |unit| unit / 10, &found);
                 scores

@@ -13,6 +13,7 @@ use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corp
 use crate::search::Rerank;
 use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -352,8 +353,20 @@ impl<'a> Material<'a> {
         Ok(scores)
     }
 
+    /// Of these queries those with a relevant item that training had seen as relevant to one of
+    /// its own; `None` without judgements.
+    pub(super) fn seen_queries(&self, queries: &[u64], trained: &[u64]) -> Option<BTreeSet<u64>> {
+        let Supervision::Judgements(judgements) = &self.supervision else {
+            return None;
+        };
+        let known = judgements.restricted_to(trained).judged_items();
+        let items = |query: &u64| judgements.of(*query).iter();
+        let seen = |query: &u64| items(query).any(|(item, _)| known[*item as usize]);
+        Some(queries.iter().copied().filter(seen).collect())
+    }
+
     /// What the bootstrap resamples: the identity of a row, or the query itself.
-    fn cluster(&self, unit: u64) -> u64 {
+    pub(super) fn cluster(&self, unit: u64) -> u64 {
         match self.labels() {
             Some(labels) => u64::from(labels.of()[unit as usize]),
             None => unit,

@@ -2,6 +2,8 @@
 //! The command and every other front end call this and add nothing to it.
 
 mod classifier;
+pub mod compare;
+pub mod cost;
 mod folds;
 mod holdout;
 mod material;
@@ -18,7 +20,6 @@ pub use scores::Scores;
 use crate::evaluate::{Comparison, Measure};
 use crate::learn::{Learner, Observer, Recipe, Run, registry};
 use crate::metric::{Chain, Map, Space, Step};
-use crate::supervision::Supervision;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +177,7 @@ impl<'a> Study<'a> {
                 combinations.len(),
                 text.join(" ")
             ));
-            let outcome = self.try_one(tried, train, validation, watch, stop);
+            let outcome = self.trial(tried, (train, validation), None, watch, stop);
             let mut trial = Trial {
                 settings: tried.iter().cloned().collect(),
                 space: String::new(),
@@ -217,14 +218,8 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn try_one(
-        &self,
-        tried: &[(String, String)],
-        train: &[u64],
-        validation: &[u64],
-        watch: &mut dyn Watch,
-        stop: Option<&AtomicBool>,
-    ) -> Result<Chosen> {
+    /// Settings and preparation with these values in place.
+    fn with(&self, tried: &[(String, String)]) -> Result<(BTreeMap<String, String>, Recipe)> {
         let mut settings = self.settings.clone();
         let mut recipe = self.recipe.clone();
         for (name, value) in tried {
@@ -234,6 +229,20 @@ impl<'a> Study<'a> {
                 settings.insert(name.clone(), value.clone());
             }
         }
+        Ok((settings, recipe))
+    }
+
+    /// Fit with these values on the first part and judge by the criterion on the second; a learner
+    /// in steps takes at most `last_step` of them.
+    fn trial(
+        &self,
+        tried: &[(String, String)],
+        (train, validation): (&[u64], &[u64]),
+        last_step: Option<u64>,
+        watch: &mut dyn Watch,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Chosen> {
+        let (settings, recipe) = self.with(tried)?;
         let learner = self.learner(&settings)?;
         let spaces = self.spaces_of(learner.as_ref())?;
         let judging = Judging {
@@ -271,6 +280,7 @@ impl<'a> Study<'a> {
             seed: self.seed,
             stop,
             observer: Some(watch),
+            last_step,
             ..Run::default()
         };
         let (steps, map) =
@@ -357,6 +367,20 @@ impl<'a> Study<'a> {
         })
     }
 
+    /// Judge a metric on the test part.
+    fn scores(&self, fitted: &Chain, test: &[u64], trained: &[u64]) -> Result<Scores> {
+        let space = crate::metric::Embedding::space(fitted);
+        let scores = (self.material).judge(fitted, &[space], test, trained, &self.judging)?;
+        let scores = only(scores)?;
+        if scores.queries().is_empty() {
+            return Err(Error::Data(format!(
+                "none of the {} test queries has anything relevant among what is searched",
+                scores.skipped()
+            )));
+        }
+        Ok(scores)
+    }
+
     /// Judge base and learned on the test part.
     pub fn judge_test(
         &self,
@@ -365,30 +389,15 @@ impl<'a> Study<'a> {
         test: &[u64],
         trained: &[u64],
     ) -> Result<Verdicts> {
-        let first = |scores: Vec<Result<Scores>>| -> Result<Scores> {
-            (scores.into_iter().next()).unwrap_or_else(|| Err(Error::Data("no scores".into())))
-        };
-        let base = first(self.judge_base(&[base], test, trained, &self.judging)?)?;
-        let space = crate::metric::Embedding::space(fitted);
-        let learned = (self.material).judge(fitted, &[space], test, trained, &self.judging)?;
-        let learned = first(learned)?;
-        if base.queries().is_empty() {
-            return Err(Error::Data(format!(
-                "none of the {} test queries has anything relevant among what is searched",
-                base.skipped()
-            )));
-        }
-        let seen_queries = match &self.material.supervision {
-            Supervision::Judgements(judgements) => {
-                let known = judgements.restricted_to(trained).judged_items();
-                let items = |query: &u64| judgements.of(*query).iter();
-                let seen = |query: &u64| items(query).any(|(item, _)| known[*item as usize]);
-                Some(test.iter().copied().filter(seen).collect())
-            }
-            _ => None,
-        };
+        let base = only(self.judge_base(&[base], test, trained, &self.judging)?)?;
+        let learned = self.scores(fitted, test, trained)?;
+        let seen_queries = self.material.seen_queries(test, trained);
         Verdicts::new(base, learned, seen_queries, self.seed)
     }
+}
+
+fn only(scores: Vec<Result<Scores>>) -> Result<Scores> {
+    (scores.into_iter().next()).unwrap_or_else(|| Err(Error::Data("no scores".into())))
 }
 
 impl Verdicts {

@@ -11,6 +11,9 @@ pub struct Scores {
     queries: Vec<u64>,
     clusters: Vec<u64>,
     skipped: u64,
+    /// Sums over queries of the CMC curve and of precision at recall levels.
+    cmc: Vec<f64>,
+    precision: Vec<f64>,
 }
 
 impl Scores {
@@ -21,6 +24,8 @@ impl Scores {
             queries: Vec::new(),
             clusters: Vec::new(),
             skipped: 0,
+            cmc: Vec::new(),
+            precision: Vec::new(),
         }
     }
 
@@ -34,6 +39,9 @@ impl Scores {
         self.clusters
             .extend(found.queries.iter().map(|q| cluster(ids[*q as usize])));
         self.skipped += found.skipped;
+        let weight = found.queries.len() as f64;
+        add(&mut self.cmc, &found.curve, weight);
+        add(&mut self.precision, &found.precision, weight);
     }
 
     /// Take in what a classifier found: one value a query, the same for every measure.
@@ -85,6 +93,24 @@ impl Scores {
         self.queries.extend_from_slice(&other.queries);
         self.clusters.extend_from_slice(&other.clusters);
         self.skipped += other.skipped;
+        add(&mut self.cmc, &other.cmc, 1.0);
+        add(&mut self.precision, &other.precision, 1.0);
+    }
+
+    /// Share of queries whose first relevant item has rank 1, at most 2, …; empty where classes
+    /// were judged, or some queries were left out of these scores.
+    pub fn cmc(&self) -> Vec<f64> {
+        self.per_query(&self.cmc)
+    }
+
+    /// Mean precision at recall 0, 0.05, … 1; empty as for [`Scores::cmc`].
+    pub fn precision(&self) -> Vec<f64> {
+        self.per_query(&self.precision)
+    }
+
+    fn per_query(&self, sums: &[f64]) -> Vec<f64> {
+        let queries = self.queries.len().max(1) as f64;
+        sums.iter().map(|sum| sum / queries).collect()
     }
 
     /// Only the queries for which `keep` holds.
@@ -100,6 +126,8 @@ impl Scores {
             queries: kept.iter().map(|i| self.queries[*i]).collect(),
             clusters: kept.iter().map(|i| self.clusters[*i]).collect(),
             skipped: 0,
+            cmc: Vec::new(),
+            precision: Vec::new(),
         }
     }
 
@@ -115,5 +143,14 @@ impl Scores {
             &self.clusters,
             &options,
         )
+    }
+}
+
+fn add(sums: &mut Vec<f64>, values: &[f64], weight: f64) {
+    if sums.is_empty() {
+        sums.resize(values.len(), 0.0);
+    }
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum += weight * value;
     }
 }

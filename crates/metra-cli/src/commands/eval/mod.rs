@@ -125,7 +125,7 @@ impl Eval {
             (Some(model), _) => model.chain.clone(),
             (None, space) => Chain::identity(dim, space.unwrap_or(Space::SquaredL2)),
         };
-        if let Some(judged) = load_judged(&self.judged, &self.columns, &rule, common)? {
+        if let Some(judged) = load_judged(&self.judged, &self.columns, &[], &rule, common)? {
             let tie_rank = match self.ties {
                 Ties::Expected => None,
                 Ties::Trec => Some(id_ranks(&judged.items, self.columns.id.as_deref())?),

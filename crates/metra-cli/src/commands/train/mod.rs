@@ -1,55 +1,35 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
-mod parts;
+mod page;
 mod report;
 
-use self::report::{
-    PooledReport, Report, SplitReport, describe, print_pooled, print_split, print_summary,
-};
-use crate::args::{Columns, Common, Compared, Judged, assignment};
-use crate::load::{Loaded, in_file, load, load_judged, protocol_for};
+use self::page::Kept;
+pub(crate) use self::report::describe;
+use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
+use crate::args::{Common, assignment};
+use crate::judging::JudgedBy;
+use crate::load::Loaded;
 use crate::progress::Reporter;
-use crate::timing::{Timing, product_seconds, timed};
-use crate::told::{Sources, told};
+use crate::splitting::Splitting;
+use crate::subject::{Read, Subject};
 use crate::{STOP, print};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::fingerprint;
-use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::evaluate::Measure;
 use metra::learn::{Recipe, registry};
 use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
-use metra::study::{
-    Chosen, Classifier, Collection, Fitted, HoldOut, Judging, Material, Parts, Protocol, Study,
-    Verdicts, check_protocol, pool, summarise,
-};
+use metra::study::cost::{Timing, product_seconds, timed};
+use metra::study::{Chosen, Fitted, HoldOut, Parts, Study, Verdicts, pool, summarise};
 use metra::supervision::Supervision;
-use metra_files::{Filter, NarrowingRule};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
 #[derive(Args)]
 pub(crate) struct Train {
-    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
-    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
-    data: Option<PathBuf>,
     #[command(flatten)]
-    columns: Columns,
-    #[command(flatten)]
-    judged: Judged,
-    #[command(flatten)]
-    compared: Compared,
-    /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
-    #[arg(long, value_name = "FILE", requires = "label",
-          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
-    orderings: Option<PathBuf>,
-    /// A tree of classes, one edge a line: child, parent
-    #[arg(long, value_name = "FILE", requires = "label",
-          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
-    taxonomy: Option<PathBuf>,
-    /// Keep only rows with this value (column=value or column!=value; repeatable)
-    #[arg(long = "where", value_name = "FILTER")]
-    filters: Vec<Filter>,
+    subject: Subject,
     /// What learns; `metra methods` lists them
     #[arg(long, default_value = "warca")]
     method: String,
@@ -71,51 +51,19 @@ pub(crate) struct Train {
     /// The base to beat: euclid or cosine (default: the better one on the validation part)
     #[arg(long, value_name = "SCORE")]
     base: Option<Space>,
-    /// What is new at use: identities, rows, queries, items or none (default: from the data)
-    #[arg(long, value_name = "KIND")]
-    holdout: Option<HoldOut>,
-    /// Share held out for validation
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    validation: f64,
-    /// Share held out for test
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    test: f64,
-    /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
-    #[arg(long)]
-    protocol: Option<Protocol>,
-    /// Judge by classes found: gaussian, gaussian:SHARE (of the pooled covariance) or knn:K
-    #[arg(long, conflicts_with = "protocol")]
-    classifier: Option<Classifier>,
-    /// How often the single-shot protocol draws images
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    repeats: u32,
-    /// Splits from a file: train and test for each; validation comes out of train
-    #[arg(long, value_name = "FILE", conflicts_with = "draws")]
-    splits: Option<PathBuf>,
-    /// Use only this split of the file, counted from 0
-    #[arg(long, value_name = "N", requires = "splits")]
-    split: Option<usize>,
-    /// Repeat with this many random test parts, seeds counted up from --seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    draws: u64,
-    /// Cross-test: this many folds, every row, class or query in the test part of one
-    #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
-    folds: Option<usize>,
-    /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
-    #[arg(long, value_delimiter = ',')]
-    measures: Vec<Measure>,
-    /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
-    #[arg(long)]
-    criterion: Option<Measure>,
-    /// Seed of all random draws
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    splitting: Splitting,
+    #[command(flatten)]
+    judged_by: JudgedBy,
     /// Train on everything with the chosen settings before saving
     #[arg(long)]
     refit: bool,
     /// State the CPU time of one fit with the chosen settings
     #[arg(long)]
     timing: bool,
+    /// Write a report: one HTML file with tables, curves and queries won and lost
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Where to write the model
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -127,80 +75,27 @@ struct SplitOutcome {
     verdicts: Option<Verdicts>,
     chosen: Chosen,
     fitted: Fitted,
+    base: Space,
+    cpu_seconds: f64,
 }
 
 impl Train {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         ensure!(
-            self.output.is_none()
-                || (self.draws == 1
-                    && self.folds.is_none()
-                    && (self.splits.is_none() || self.split.is_some())),
+            self.output.is_none() || self.splitting.is_single(),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
         registry::find(&self.method)?;
-        let judged = load_judged(&self.judged, &self.columns, &NarrowingRule::Judge, common)?;
-        if let Some(judged) = &judged {
-            let material = Material {
-                items: collection(&judged.items),
-                queries: Some(collection(&judged.queries)),
-                supervision: Supervision::judgements(judged.judgements.clone()),
-                judged_by: None,
-                storage: common.storage(),
-            };
-            return self.study(
-                &material,
-                &judged.queries,
-                &judged.items,
-                &judged.judged,
-                common,
-            );
-        }
-        let Some(data) = &self.data else {
-            bail!("name a file of vectors, or --queries, --items and --qrels");
-        };
-        let loaded = load(
-            data,
-            &self.columns,
-            &[],
-            &self.filters,
-            NarrowingRule::Judge,
-            common,
-        )?;
-        let sources = Sources {
-            qrels: self.judged.qrels.as_deref(),
-            compared: &self.compared,
-            orderings: self.orderings.as_ref(),
-            taxonomy: self.taxonomy.as_ref(),
-        };
-        let told = told(&loaded, &self.columns, &sources)?;
-        let material = Material {
-            items: collection(&loaded),
-            queries: None,
-            supervision: told.supervision,
-            judged_by: told.judged_by,
-            storage: common.storage(),
-        };
-        let outcome = self.study(&material, &loaded, &loaded, &told.units, common);
-        outcome.map_err(|error| match error.downcast::<metra::Error>() {
-            Ok(error) => in_file(error, &loaded),
-            Err(error) => error,
-        })
+        let extra = self.splitting.columns();
+        (self.subject).with(&extra, common, |read| self.study(read, common))
     }
 
-    fn study(
-        &self,
-        material: &Material<'_>,
-        unit_table: &Loaded,
-        items: &Loaded,
-        units: &[u64],
-        common: &Common,
-    ) -> Result<()> {
-        let mut study = self.plan(material)?;
-        let kind = self
-            .holdout
-            .unwrap_or_else(|| HoldOut::default_for(material));
-        let splits = self.parts(material, unit_table, units, kind)?;
+    fn study(&self, read: &Read<'_>, common: &Common) -> Result<()> {
+        let (material, items) = (&read.material, read.items);
+        let mut study = self.plan(read)?;
+        let kind = self.splitting.kind(read);
+        let splits = self.splitting.parts(read, kind)?;
+        let folds = self.splitting.folds.is_some();
         let mut report = Report {
             data: describe(material, items),
             method: self.method.clone(),
@@ -214,40 +109,41 @@ impl Train {
         if !common.json {
             print::fact("data", &report.data)?;
         }
-        let name = if self.folds.is_some() {
-            "fold"
-        } else {
-            "split"
-        };
+        let name = if folds { "fold" } else { "split" };
         let mut verdicts = Vec::new();
+        let mut kept = Vec::new();
         let mut last = None;
-        for (number, parts) in splits.iter().enumerate() {
-            if self.draws > 1 {
-                study.seed = self.seed + number as u64;
-                study.judging.seed = study.seed;
-            }
+        for (number, (parts, seed)) in splits.iter().enumerate() {
+            study.seed = *seed;
+            study.judging.seed = *seed;
             let mut outcome = self.one_split(&study, parts, kind, common)?;
             if !common.json {
                 if splits.len() > 1 {
                     print::line(&format!("\n{name} {} of {}", number + 1, splits.len()))?;
                 }
-                print_split(&outcome, kind, study.criterion, self.folds.is_some())?;
+                print_split(&outcome, kind, study.criterion, folds)?;
             }
             report.splits.push(outcome.report);
             verdicts.extend(outcome.verdicts.take());
+            kept.push(Kept {
+                chosen: outcome.chosen.clone(),
+                facts: outcome.fitted.facts.clone(),
+                base: outcome.base,
+                cpu_seconds: outcome.cpu_seconds,
+            });
             last = Some((outcome.chosen, outcome.fitted, parts));
         }
         if verdicts.len() > 1 {
             report.summary = summarise(&verdicts);
         }
-        let pooled = match self.folds {
-            Some(_) => Some(pool(&verdicts, self.seed)?),
-            None => None,
+        let pooled = match folds {
+            true => Some(pool(&verdicts, self.splitting.seed)?),
+            false => None,
         };
         report.pooled = pooled.as_ref().map(PooledReport::new);
         if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
-            let kept = verdicts.first().map(|v| (v, kind));
-            let model = self.model(&study, &chosen, fitted, parts, kept, items, common)?;
+            let judged = verdicts.first().map(|v| (v, kind));
+            let model = self.model(&study, &chosen, fitted, parts, judged, items, common)?;
             model.save(path)?;
             if !common.json {
                 let what = format!(
@@ -260,8 +156,14 @@ impl Train {
                 print::fact("model", &what)?;
             }
         }
+        if let Some(path) = &self.report {
+            self.write_page(path, read, &study, (kind, &splits), &kept, &verdicts)?;
+        }
         if common.json {
             return print::json(&report);
+        }
+        if let Some(path) = &self.report {
+            print::fact("report", &path.display().to_string())?;
         }
         print_summary(&report.summary, name)?;
         match pooled {
@@ -270,57 +172,30 @@ impl Train {
         }
     }
 
-    fn plan<'m>(&self, material: &'m Material<'m>) -> Result<Study<'m>> {
-        let protocol = match self.classifier {
-            Some(classifier) => Protocol::Classify(classifier),
-            None => protocol_for(self.protocol, self.repeats, &material.supervision),
-        };
-        check_protocol(material, protocol)?;
+    fn plan<'m>(&self, read: &'m Read<'m>) -> Result<Study<'m>> {
+        let material = &read.material;
+        let (judging, criterion) = self.judged_by.judging(read, self.splitting.seed)?;
         let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
         if let Some(rank) = self.rank {
             settings.insert("rank".into(), rank.to_string());
         }
+        let grid: Vec<(String, Vec<String>)> = (self.grid.iter())
+            .map(|(name, values)| (name.clone(), values.split(',').map(str::to_owned).collect()))
+            .collect();
         let entry = registry::find(&self.method)?;
-        // A default rank beyond the vectors' dimension would be an error nobody made.
-        let dim = material.items.corpus.dim();
-        let tuned = |name: &str| self.grid.iter().any(|(n, _)| n == name);
-        if entry.has("rank") && !settings.contains_key("rank") && !tuned("rank") && dim < 64 {
-            settings.insert("rank".into(), dim.to_string());
-        }
+        entry.limit_rank(&mut settings, &grid, material.items.corpus.dim());
         entry.build(&settings)?;
-        let mut measures = if self.measures.is_empty() {
-            protocol.measures()
-        } else {
-            self.measures.clone()
-        };
-        let criterion = self.criterion.unwrap_or_else(|| protocol.criterion());
-        if !measures.contains(&criterion) {
-            measures.insert(0, criterion);
-        }
         Ok(Study {
             material,
             method: self.method.clone(),
             settings,
             recipe: self.prepare.clone(),
-            grid: (self.grid.iter())
-                .map(|(name, values)| {
-                    (name.clone(), values.split(',').map(str::to_owned).collect())
-                })
-                .collect(),
+            grid,
             spaces: self.score.clone(),
             base: self.base,
-            judging: Judging {
-                protocol,
-                measures,
-                ties: Ties::Expected,
-                tie_rank: None,
-                gain: Gain::Linear,
-                empty: Empty::Skip,
-                seed: self.seed,
-                rerank: None,
-            },
+            judging,
             criterion,
-            seed: self.seed,
+            seed: self.splitting.seed,
         })
     }
 
@@ -392,6 +267,8 @@ impl Train {
             verdicts,
             chosen,
             fitted,
+            base,
+            cpu_seconds: cpu,
         })
     }
 
@@ -451,12 +328,5 @@ impl Train {
             fitted.chain,
             origin,
         )?)
-    }
-}
-
-fn collection(loaded: &Loaded) -> Collection<'_> {
-    Collection {
-        corpus: loaded.table.corpus.as_ref(),
-        groups: loaded.groups.as_ref(),
     }
 }

@@ -3,9 +3,9 @@
 use super::SplitOutcome;
 use crate::load::Loaded;
 use crate::print;
-use crate::timing::Timing;
 use anyhow::Result;
 use metra::evaluate::Measure;
+use metra::study::cost::Timing;
 use metra::study::{HoldOut, Material, Summary, Trial, Verdicts};
 use metra::supervision::{Labels, Supervision};
 use serde::Serialize;
@@ -142,7 +142,7 @@ pub(super) fn print_split(
     print::fact("verdict", &verdict(verdicts, criterion))
 }
 
-pub(super) fn describe(material: &Material<'_>, items: &Loaded) -> String {
+pub(crate) fn describe(material: &Material<'_>, items: &Loaded) -> String {
     let corpus = material.items.corpus;
     let shape = format!(
         "{} × {} {}",

@@ -110,7 +110,7 @@ impl Learner for Checked<Attributes> {
         };
         let field = Coordinates::new(field)?;
         run.facts.insert("scale".into(), field.scale);
-        let scorers = settings.scorers(&field, orderings, run)?;
+        let scorers = settings.task().scorers(&field, orderings, run)?;
         field.map(&scorers)
     }
 }
@@ -126,33 +126,55 @@ impl Attributes {
         }
     }
 
-    fn scorers(
+    fn task(&self) -> Task {
+        Task {
+            scheme: Scheme {
+                pairs: self.pairs,
+                quads: self.quadruplets,
+                light: self.light,
+                margin: self.margin,
+                weight: self.weight,
+                count: self.count,
+            },
+            hinge: Hinge::rounded(self.smoothing),
+            strength: if self.cost > 0.0 {
+                Strength::Cost(self.cost)
+            } else {
+                Strength::Lambda(self.lambda)
+            },
+        }
+    }
+}
+
+/// What the scorers of all attributes are to minimise.
+pub(super) struct Task {
+    pub(super) scheme: Scheme,
+    pub(super) hinge: Hinge,
+    pub(super) strength: Strength,
+}
+
+/// How strongly a scorer is kept small.
+pub(super) enum Strength {
+    /// λ|w|² beside the mean loss.
+    Lambda(f64),
+    /// |w|² beside this times the sum of the losses.
+    Cost(f64),
+}
+
+impl Task {
+    /// One scorer an attribute.
+    pub(super) fn scorers(
         &self,
         field: &Coordinates<'_>,
         orderings: &Orderings,
         run: &mut Run<'_>,
     ) -> Result<Vec<Vec<f64>>> {
-        let scheme = Scheme {
-            pairs: self.pairs,
-            quads: self.quadruplets,
-            light: self.light,
-            margin: self.margin,
-            weight: self.weight,
-            count: self.count,
-        };
-        let hinge = Hinge {
-            smoothing: self.smoothing,
-        };
         let dim = field.rows().dim();
         let (mut scorers, mut farthest, mut steps) = (Vec::new(), 0.0_f64, 0);
         for attribute in 0..orderings.attributes() {
             run.check_stop()?;
-            let (pairs, differences) = scheme.constraints(orderings, attribute, run.seed);
-            let mut sum: f64 = differences.iter().map(|d| d.weight).sum();
-            sum += (pairs.iter())
-                .map(|p| p.weight * (p.high.len() * p.low.len()) as f64)
-                .sum::<f64>();
-            let loss = OrderedLoss::new(hinge, pairs, differences);
+            let (pairs, differences) = self.scheme.constraints(orderings, attribute, run.seed);
+            let loss = OrderedLoss::new(self.hinge, pairs, differences);
             if loss.is_empty() {
                 let name = orderings.orderings()[attribute].attribute();
                 return Err(Error::Data(format!(
@@ -161,10 +183,9 @@ impl Attributes {
                 )));
             }
             // |w|² + C·Σ loss has the minimum of |w|²/(C·N) + mean loss.
-            let lambda = if self.cost > 0.0 {
-                1.0 / (self.cost * sum)
-            } else {
-                self.lambda
+            let lambda = match self.strength {
+                Strength::Lambda(lambda) => lambda,
+                Strength::Cost(cost) => loss.share() / cost,
             };
             let mut objective = Scorer::new(field, loss, lambda);
             let found = Newton::default().minimise(&mut objective, &vec![0.0; dim])?;

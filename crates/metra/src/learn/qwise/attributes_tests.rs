@@ -46,7 +46,7 @@ fn scorer<'a>(
     h: f64,
 ) -> Scorer<'a> {
     let (pairs, differences) = scheme.constraints(orderings, 0, 7);
-    let loss = OrderedLoss::new(Hinge { smoothing: h }, pairs, differences);
+    let loss = OrderedLoss::new(Hinge::rounded(h), pairs, differences);
     Scorer::new(field, loss, 0.01)
 }
 
@@ -146,7 +146,9 @@ fn the_kernel_form_with_the_linear_kernel_is_the_linear_form() {
         let axes = KernelAxes::new(&corpus, settings.spec(), 5).unwrap();
         let field = Field::in_kernel_space(&problem, &axes).unwrap();
         let field = Coordinates::new(field).unwrap();
-        let scorers = settings.scorers(&field, &orderings, &mut Run::new(5));
+        let scorers = settings
+            .task()
+            .scorers(&field, &orderings, &mut Run::new(5));
         let map = field.map(&scorers.unwrap()).unwrap();
         assert!(matches!(map, Map::Kernel(_)));
         let mut out = RowBuf::empty(1);

@@ -42,7 +42,7 @@ fn loss(corpus: &MemoryCorpus, features: Features, pairs: bool, h: f64) -> Const
         factor: 0.5,
         threshold: pairs,
     };
-    let hinge = Hinge { smoothing: h };
+    let hinge = Hinge::rounded(h);
     ConstraintLoss::new(source, hinge, COSTS, constraints(60, 20, pairs)).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn strict_and_light_by_hand() {
         factor: 1.0,
         threshold: false,
     };
-    let hinge = Hinge { smoothing: 0.5 };
+    let hinge = Hinge::rounded(0.5);
     let costs = Costs {
         lambda: 0.1,
         quadruplet: 2.0,

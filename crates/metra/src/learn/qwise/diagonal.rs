@@ -176,7 +176,7 @@ mod tests {
         let task = Task {
             corpus: &corpus,
             features: Features::Squares,
-            hinge: Hinge { smoothing: 0.05 },
+            hinge: Hinge::rounded(0.05),
             costs: Costs {
                 lambda: 1e-3,
                 quadruplet: 1.0 / 900.0,

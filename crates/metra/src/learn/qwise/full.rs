@@ -177,7 +177,7 @@ mod tests {
             quadruplet: 1.0 / 40.0,
             pair: 0.0,
         };
-        FullLoss::new(rows, Hinge { smoothing: h }, costs, quadruplets)
+        FullLoss::new(rows, Hinge::rounded(h), costs, quadruplets)
     }
 
     #[test]

@@ -16,10 +16,12 @@ mod full;
 mod hinge;
 mod joined;
 mod ordered;
+mod rank_svm;
 mod sampling;
 
 pub use super::kernel::KernelKind;
 pub use attributes::Attributes;
+pub use rank_svm::RankSvm;
 pub use sampling::{ByGap, Light, Pairs, Quads};
 
 use super::parameters::{Checked, Choice, parameters, require};
@@ -227,9 +229,7 @@ impl Qwise {
     }
 
     fn hinge(&self) -> Hinge {
-        Hinge {
-            smoothing: self.smoothing,
-        }
+        Hinge::rounded(self.smoothing)
     }
 
     /// λ and the cost of each loss: mean loss with lambda, or ½|w|² with C.

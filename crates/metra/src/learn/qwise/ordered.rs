@@ -29,7 +29,7 @@ pub(super) struct Difference {
     pub(super) weight: f64,
 }
 
-/// Weighted mean of rounded hinges over level pairs and listed differences.
+/// Weighted mean of hinges over level pairs and listed differences.
 pub(super) struct OrderedLoss {
     hinge: Hinge,
     pairs: Vec<LevelPair>,
@@ -70,6 +70,11 @@ impl OrderedLoss {
         }
     }
 
+    /// 1 / sum of weights.
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
     /// Whether there is any constraint.
     pub(super) fn is_empty(&self) -> bool {
         self.share == 0.0
@@ -103,7 +108,7 @@ impl OrderedLoss {
     pub(super) fn bend(&self, direction: &[f64], out: &mut [f64]) {
         out.fill(0.0);
         for (pair, sweep) in self.pairs.iter().zip(&self.sweeps) {
-            sweep.bend(pair.weight / (2.0 * self.hinge.smoothing), direction, out);
+            sweep.bend(2.0 * self.hinge.factor * pair.weight, direction, out);
         }
         for (number, bend) in &self.bends {
             let d = &self.differences[*number as usize];
@@ -140,7 +145,7 @@ impl Sweep {
         scores: &[f64],
         slopes: &mut [f64],
     ) -> f64 {
-        let h = hinge.smoothing;
+        let (reach, bend) = (hinge.reach, 2.0 * hinge.factor);
         let score = |row: &u32| scores[*row as usize];
         let sorted = |rows: &[u32], into: &mut Vec<u32>| {
             into.clear();
@@ -169,13 +174,13 @@ impl Sweep {
         let (mut start, mut end) = (0, 0);
         let mut value = 0.0;
         for row in high {
-            // A low score pushes from `edge` on, and is on the line beyond `edge` + 2h.
-            let edge = score(row) - pair.margin - h;
+            // A low score pushes from `edge` on, and is on the line where the parabola ends.
+            let edge = score(row) - pair.margin - reach;
             while start < all && score(&low[start]) < edge {
                 start += 1;
             }
             end = end.max(start);
-            while end < all && score(&low[end]) <= edge + 2.0 * h {
+            while end < all && score(&low[end]) <= edge + hinge.width {
                 end += 1;
             }
             self.runs.push((start as u32, end as u32));
@@ -183,9 +188,9 @@ impl Sweep {
             let a = edge - centre;
             let (one, two) = (first[end] - first[start], second[end] - second[start]);
             let line = first[all] - first[end];
-            value += (two - 2.0 * a * one + count * a * a) / (4.0 * h);
-            value += line - beyond * (a + h);
-            let slope = (one - count * a) / (2.0 * h) + beyond;
+            value += hinge.factor * (two - 2.0 * a * one + count * a * a);
+            value += line - beyond * (a + reach);
+            let slope = bend * (one - count * a) + beyond;
             slopes[*row as usize] -= pair.weight * slope;
         }
         // The same runs seen from the low side. They rise with the score on both sides, so that
@@ -206,8 +211,8 @@ impl Sweep {
             }
             self.low_runs.push((start as u32, end as u32));
             let count = (end - start) as f64;
-            let b = score(row) + pair.margin + h - centre;
-            let slope = (count * b - (first[end] - first[start])) / (2.0 * h) + start as f64;
+            let b = score(row) + pair.margin + reach - centre;
+            let slope = bend * (count * b - (first[end] - first[start])) + start as f64;
             slopes[*row as usize] += pair.weight * slope;
         }
         pair.weight * value
@@ -262,15 +267,19 @@ mod tests {
 
     #[test]
     fn sweeps_equal_the_list_of_all_pairs() {
-        let mut random = Stream::new(2, "ordered test", 0);
         // Scores are multiples of 0.1, so that none lies at an end of the parabola, where the second
-        // derivative jumps.
-        let hinge = Hinge { smoothing: 0.333 };
+        // derivative jumps; the squared hinge has its end at the margin, which is moved off instead.
+        assert_equal_to_the_list(Hinge::rounded(0.333), 0.0);
+        assert_equal_to_the_list(Hinge::squared(), 0.05);
+    }
+
+    fn assert_equal_to_the_list(hinge: Hinge, off: f64) {
+        let mut random = Stream::new(2, "ordered test", 0);
         let rows: Vec<u32> = (0..30).collect();
         let pair = |high: &[u32], low: &[u32], margin, weight| LevelPair {
             high: high.to_vec(),
             low: low.to_vec(),
-            margin,
+            margin: margin + off,
             weight,
         };
         let pairs = vec![
@@ -285,7 +294,7 @@ mod tests {
                 Difference {
                     plus: [row(), row()],
                     minus: [row(), row()],
-                    margin: 1.0,
+                    margin: 1.0 + off,
                     weight: 2.0,
                 }
             })

@@ -16,19 +16,20 @@ pub use super::kernel::KernelKind;
 pub use super::warp::{RankWeights, Sampling, Violators};
 pub use kernel::{KernelWarca, Optimiser};
 
-use super::descent::{Descent, Schedule, descend};
+use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::Field;
+use super::orthonormal::pull_to_orthonormal;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
-use super::warp::{Minibatch, Outcome, Warp, Workspace, check_finite, check_relevance};
+use super::warp::{Minibatch, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
 use crate::Result;
 use crate::data::Corpus;
-use crate::linalg::{RowBuf, cross, mix};
+use crate::linalg::{RowBuf, Rows, Symmetric};
 use crate::metric::Map;
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::Relevance;
-use faer::{Accum, MatRef};
+use faer::Mat;
 use std::collections::BTreeMap;
 
 /// What keeps the map in bounds.
@@ -166,7 +167,28 @@ fn train(
         to_map: &carry_back,
     };
     let state = State::new(map);
-    descend(settings.schedule(), &mut training, state, run)
+    let map = descend(settings.schedule(), &mut training, state, run)?;
+    if let Map::LowRank(map) = &map {
+        run.facts
+            .insert("condition".into(), condition(map.weights())?);
+    }
+    Ok(map)
+}
+
+/// Ratio of the extreme singular values of a map (the paper's Fig. 2a), at most 1e12: beyond that
+/// the smaller one is rounding.
+fn condition(map: Rows<'_>) -> Result<f64> {
+    let entry = |row: usize, column: usize| {
+        let pairs = map.row(row).iter().zip(map.row(column));
+        pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let gram = Symmetric::new(Mat::from_fn(map.len(), map.len(), entry))?.eigen()?;
+    let largest = gram.values.first().copied().unwrap_or(1.0);
+    let smallest = gram.values.last().copied().unwrap_or(1.0);
+    if largest <= 0.0 {
+        return Ok(1e12);
+    }
+    Ok((largest / smallest.max(1e-24 * largest)).sqrt())
 }
 
 /// The map with Adam's memory of it.
@@ -228,8 +250,8 @@ impl Descent for Training<'_> {
         let rate = (settings.rate * remaining) as f32;
         let gradient = self.workspace.gradient.values();
         state.adam.step(state.map.values_mut(), gradient, rate);
-        check_finite(state.map.values(), &outcome, step)?;
-        Ok(outcome)
+        check_finite(state.map.values(), outcome.loss, step)?;
+        Ok(outcome.into())
     }
 
     fn map(&self, state: &State) -> Result<Map> {
@@ -252,15 +274,7 @@ impl Training<'_> {
                 }
             }
             Regulariser::Aon => {
-                let rank = map.len();
-                let mut product = vec![0.0; rank * rank];
-                cross(map.rows(), map.rows(), 1.0, &mut product);
-                for index in 0..rank {
-                    product[index * rank + index] -= 1.0;
-                }
-                let product = MatRef::from_row_major_slice(&product, rank, rank);
-                let gradient = self.workspace.gradient.values_mut();
-                mix(product, map.rows(), 2.0 * lambda, Accum::Add, gradient);
+                pull_to_orthonormal(map, lambda, &mut self.workspace.gradient);
             }
         }
     }

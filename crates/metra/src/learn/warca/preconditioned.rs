@@ -11,11 +11,11 @@
 
 use super::Warca;
 use crate::Result;
-use crate::learn::descent::{Descent, descend};
+use crate::learn::descent::{Descent, Outcome, check_finite, descend};
 use crate::learn::field::Field;
 use crate::learn::kernel::KernelAxes;
 use crate::learn::reduce::transposed;
-use crate::learn::warp::{Minibatch, Outcome, Warp, Workspace, check_finite};
+use crate::learn::warp::{Minibatch, Warp, Workspace};
 use crate::learn::{Problem, Run};
 use crate::linalg::{RowBuf, Rows, map_rows};
 use crate::metric::Map;
@@ -242,8 +242,8 @@ impl Descent for Training<'_> {
             state.refresh(self.gram.rows())?;
         }
         let touched = touched.iter().flat_map(|row| state.rows.row(*row));
-        check_finite(touched, &outcome, step)?;
-        Ok(outcome)
+        check_finite(touched, outcome.loss, step)?;
+        Ok(outcome.into())
     }
 
     fn map(&self, state: &Coefficients) -> Result<Map> {

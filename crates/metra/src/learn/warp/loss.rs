@@ -10,6 +10,7 @@
 //! all violators, and the coefficients are those of WARP's gradient by the metric itself: the
 //! gradient of |v|²_M by M is v vᵀ, with no factor 2.
 
+use super::super::descent::Outcome;
 use super::{Minibatch, Sampling, Violators, Warp};
 use crate::Result;
 use crate::linalg::{
@@ -31,10 +32,19 @@ const ZERO: f32 = 1e-6;
 
 /// What a minibatch gave.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::learn) struct Outcome {
+pub(in crate::learn) struct Violations {
     pub(in crate::learn) loss: f64,
     pub(in crate::learn) violated: f64,
     pub(in crate::learn) rank: f64,
+}
+
+impl From<Violations> for Outcome {
+    fn from(found: Violations) -> Self {
+        Outcome {
+            loss: found.loss,
+            ranking: Some((found.violated, found.rank)),
+        }
+    }
 }
 
 /// Buffers that live as long as a fit.
@@ -73,7 +83,7 @@ impl Workspace {
         map: &RowBuf,
         rows: Rows<'_>,
         seed_and_step: (u64, u64),
-    ) -> Result<Outcome> {
+    ) -> Result<Violations> {
         map_rows(rows, map.rows(), &mut self.embedded)?;
         let outcome = self.evaluate(warp, relevance, batch, seed_and_step);
         transposed_product(self.coefficients.rows(), rows, &mut self.gradient)?;
@@ -87,7 +97,7 @@ impl Workspace {
         relevance: &dyn Relevance,
         batch: &Minibatch,
         (seed, step): (u64, u64),
-    ) -> Outcome {
+    ) -> Violations {
         let (pairs, pool) = (batch.pairs.len(), batch.pool.items().len());
         let rank = self.embedded.dim();
         squared_norms(self.embedded.rows(), &mut self.norms);
@@ -101,7 +111,7 @@ impl Workspace {
         let (query_part, rest) = self.coefficients.values_mut().split_at_mut(pairs * rank);
         let (relevant_part, pool_part) = rest.split_at_mut(pairs * rank);
 
-        let blocks: Vec<(Outcome, Vec<Single>)> = (
+        let blocks: Vec<(Violations, Vec<Single>)> = (
             query_part.par_chunks_mut(PAIR_BLOCK * rank),
             relevant_part.par_chunks_mut(PAIR_BLOCK * rank),
             self.weights.par_chunks_mut(PAIR_BLOCK * pool),
@@ -113,7 +123,7 @@ impl Workspace {
                 let len = weights.len() / pool;
                 let mut random = Stream::new(seed, "warca violators", step << 20 | block as u64);
                 cross(queries.slice(start, start + len), negatives, -2.0, weights);
-                let mut outcome = Outcome::default();
+                let mut outcome = Violations::default();
                 let mut singles = Vec::new();
                 let mut totals = [0.0_f32; PAIR_BLOCK];
                 for local in 0..len {
@@ -227,7 +237,7 @@ impl Workspace {
             pool_part.fill(0.0);
         }
 
-        let mut outcome = Outcome::default();
+        let mut outcome = Violations::default();
         for (part, singles) in &blocks {
             outcome.loss += part.loss;
             outcome.violated += part.violated;
@@ -596,7 +606,7 @@ mod tests {
         }
     }
 
-    fn products(case: &Case) -> (Outcome, RowBuf) {
+    fn products(case: &Case) -> (Violations, RowBuf) {
         let narrow = |rows: &[Vec<f64>]| {
             let values = rows.iter().flatten().map(|v| *v as f32).collect();
             RowBuf::from_values(values, rows[0].len()).unwrap()

@@ -7,15 +7,15 @@ mod weights;
 
 pub use weights::RankWeights;
 
-pub(super) use loss::{Outcome, Workspace};
+pub(super) use loss::Workspace;
 
+use super::field::fetch;
 use super::parameters::Choice;
 use crate::data::{Corpus, RowId};
-use crate::linalg::{RowBuf, vectorized};
+use crate::linalg::RowBuf;
 use crate::random::Stream;
 use crate::supervision::{Pool, Relevance};
 use crate::{Error, Result};
-use rayon::prelude::*;
 
 /// How the rank of a relevant item is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,75 +142,4 @@ pub(super) fn check_relevance(relevance: &dyn Relevance) -> Result<()> {
     Err(Error::Data(
         "every item is relevant to every query (one class?): expected some irrelevant items".into(),
     ))
-}
-
-/// An error where the loss or the map has left the finite numbers.
-pub(super) fn check_finite<'a>(
-    map: impl IntoIterator<Item = &'a f32>,
-    outcome: &Outcome,
-    step: u64,
-) -> Result<()> {
-    let what = if !outcome.loss.is_finite() {
-        "the loss"
-    } else if !map.into_iter().all(|v| v.is_finite()) {
-        "the map"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Diverged {
-        step,
-        what: what.into(),
-    })
-}
-
-/// Rows that are fetched at once: few enough to stay near the processor until they are centred.
-const FETCH_ROWS: usize = 32;
-
-/// Fetch rows, subtract the centre and multiply.
-fn fetch(
-    corpus: &dyn Corpus,
-    ids: &[RowId],
-    centre: Option<&[f32]>,
-    factor: f32,
-    out: &mut [f32],
-) -> Result<()> {
-    let dim = corpus.dim();
-    let view = corpus.view();
-    out.par_chunks_mut(FETCH_ROWS * dim)
-        .zip(ids.par_chunks(FETCH_ROWS))
-        .try_for_each_init(
-            || RowBuf::empty(dim),
-            |buffer, (out, ids)| {
-                // Rows that lie in memory are read where they lie; others take a copy.
-                if view.is_none() {
-                    corpus.gather(ids, buffer)?;
-                }
-                for (place, (id, out)) in ids.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
-                    let row = match view {
-                        Some(view) => view.row(*id as usize),
-                        None => buffer.row(place),
-                    };
-                    move_and_scale(row, centre, factor, out);
-                }
-                Ok(())
-            },
-        )
-}
-
-fn move_and_scale(row: &[f32], centre: Option<&[f32]>, factor: f32, out: &mut [f32]) {
-    vectorized(
-        #[inline(always)]
-        || match centre {
-            Some(centre) => {
-                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
-                    *out = (value - centre) * factor;
-                }
-            }
-            None => {
-                for (out, value) in out.iter_mut().zip(row) {
-                    *out = value * factor;
-                }
-            }
-        },
-    );
 }

@@ -1,0 +1,195 @@
+//! `metra calibrate`: the dissimilarity at which same ends, for a rate of false matches.
+
+use super::inspect::said;
+use crate::args::{Columns, Common};
+use crate::load::{in_file, load, model_groups, narrowing_of};
+use crate::print;
+use crate::told::need_labels;
+use anyhow::{Result, ensure};
+use clap::Args;
+use metra::data::fingerprint;
+use metra::evaluate::{Bootstrap, Operating, verification};
+use metra::metric::{Decision, Embedding, Map, Model, Side, embed_corpus};
+use metra_files::Filter;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Rates shown beside the one asked for, as far as there are pairs to measure them.
+const SHOWN: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
+/// False matches below which a rate is more chance than measure.
+const ENOUGH: f64 = 10.0;
+
+/// Find the threshold at a rate of false matches, and store it in a copy of the model.
+///
+/// Measures all pairs of rows: those of one label should match, those of two should not. Give rows
+/// that the model was not trained on, of identities it has not seen where it will meet new ones; on
+/// training rows the threshold comes out too low.
+#[derive(Args)]
+pub(crate) struct Calibrate {
+    /// The model file
+    model: PathBuf,
+    /// Vectors with identities, not those trained on (.parquet, .npy, .csv, .tsv)
+    data: PathBuf,
+    #[command(flatten)]
+    columns: Columns,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Share of the pairs of two identities that may match
+    #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
+    fmr: f64,
+    /// Seed of the interval's resampling
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where to write the calibrated model
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Calibrated {
+    rows: u64,
+    identities: usize,
+    same: u64,
+    different: u64,
+    trained_on: bool,
+    curve: Vec<Point>,
+    decision: Decision,
+}
+
+#[derive(Serialize)]
+struct Point {
+    asked: f64,
+    threshold: f64,
+    false_match_rate: f64,
+    true_match_rate: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Point {
+    fn new(found: &Operating) -> Self {
+        Point {
+            asked: found.asked,
+            threshold: f64::from(found.threshold),
+            false_match_rate: found.false_match_rate,
+            true_match_rate: found.true_match_rate,
+            low: found.low,
+            high: found.high,
+        }
+    }
+}
+
+impl Calibrate {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        ensure!(
+            self.fmr > 0.0 && self.fmr < 1.0,
+            "--fmr must be between 0 and 1, but is {}",
+            self.fmr
+        );
+        let model = Model::load(&self.model)?;
+        let rule = narrowing_of(model.narrowing.as_ref());
+        let loaded = load(&self.data, &self.columns, &[], &self.filters, rule, common)?;
+        let labels = need_labels(&loaded)?;
+        let corpus = loaded.table.corpus.as_ref();
+        let data = fingerprint(corpus)?;
+        let trained_on = data == model.origin.data;
+        if trained_on {
+            tracing::warn!(
+                "{}: the model was trained on these very rows: new ones will be farther apart, and \
+                 fewer true pairs will match than is said here",
+                self.data.display()
+            );
+        }
+        let groups = model_groups(&model, &loaded)?;
+        let embed = |side| {
+            let storage = common.storage();
+            embed_corpus(&model.chain, side, corpus, groups.as_ref(), &storage)
+                .map_err(|e| in_file(e, &loaded))
+        };
+        let items = embed(Side::Item)?;
+        let queries = match model.chain.map() {
+            Map::Bilinear { .. } => Some(embed(Side::Query)?),
+            _ => None,
+        };
+        // Labels say how many pairs there are, and so which rates can be shown at all.
+        let different = labels.len() as f64 * (labels.len() as f64 - 1.0) / 2.0;
+        let mut rates: Vec<f64> = (SHOWN.into_iter())
+            .filter(|rate| *rate != self.fmr && rate * different >= ENOUGH)
+            .collect();
+        rates.push(self.fmr);
+        rates.sort_by(|a, b| b.total_cmp(a));
+        let bootstrap = Bootstrap {
+            seed: self.seed,
+            ..Bootstrap::default()
+        };
+        let found = verification(
+            model.chain.space(),
+            queries.as_ref().map(|q| q.corpus()),
+            items.corpus(),
+            &labels,
+            &rates,
+            &bootstrap,
+        )?;
+        let point = rates.iter().position(|rate| *rate == self.fmr).unwrap_or(0);
+        let point = &found.points[point];
+        if (self.fmr * found.different as f64) < ENOUGH {
+            tracing::warn!(
+                "{} pairs of two identities are too few to measure a rate of {:e}: {} of them match",
+                print::count(found.different),
+                self.fmr,
+                point.false_matches
+            );
+        }
+        let decision = Decision {
+            threshold: f64::from(point.threshold),
+            asked: point.asked,
+            false_match_rate: point.false_match_rate,
+            true_match_rate: point.true_match_rate,
+            low: point.low,
+            high: point.high,
+            same: found.same,
+            different: found.different,
+            data,
+        };
+        let model = model.with_decision(decision.clone())?;
+        if let Some(path) = &self.output {
+            model.save(path)?;
+        }
+        let shown = Calibrated {
+            rows: corpus.len(),
+            identities: found.identities,
+            same: found.same,
+            different: found.different,
+            trained_on,
+            curve: found.points.iter().map(Point::new).collect(),
+            decision,
+        };
+        if common.json {
+            return print::json(&shown);
+        }
+        self.print(&shown)
+    }
+
+    fn print(&self, shown: &Calibrated) -> Result<()> {
+        let (rows, identities) = (print::count(shown.rows), shown.identities);
+        print::fact(
+            "pairs",
+            &format!("of {rows} rows, {identities} identities have more than one"),
+        )?;
+        print::line("false matches   threshold      true matches   95 % interval")?;
+        for point in &shown.curve {
+            print::line(&format!(
+                "{:<16.3e}{:<15.7}{:<15.4}[{:.4}, {:.4}]",
+                point.asked, point.threshold, point.true_match_rate, point.low, point.high
+            ))?;
+        }
+        for text in said(&shown.decision) {
+            print::fact("decision", &text)?;
+        }
+        match &self.output {
+            Some(path) => print::fact("model", &path.display().to_string()),
+            None => print::fact("model", "not written: name a file with -o"),
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Experiment files: what is compared, on what and how, in TOML. docs/formats/experiment.md says
+//! what each key means; unknown keys are errors.
+
+use crate::args::{Columns, Compared, Judged};
+use crate::judging::JudgedBy;
+use crate::splitting::Splitting;
+use crate::subject::Subject;
+use anyhow::{Context, Result, anyhow, ensure};
+use metra::evaluate::Measure;
+use metra::learn::{Recipe, registry};
+use metra::study::compare::{Claim, Method};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Most settings that a method may try on each split unless the file says otherwise.
+pub(super) const TRIALS: usize = 8;
+
+/// An experiment: methods compared on one set of data under one protocol.
+#[derive(Deserialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ExperimentFile {
+    /// Its name, which the folder of results gets too.
+    pub(super) name: String,
+    /// What it is about, in a few sentences.
+    #[serde(default)]
+    pub(super) about: String,
+    /// Seed of all draws (default 1).
+    #[serde(default = "one")]
+    seed: u64,
+    /// Most settings that a method may try on each split (default 8). Of a larger grid so many are
+    /// drawn by the seed.
+    #[serde(default = "trials")]
+    pub(super) trials: usize,
+    /// Factor of successive halving for learners that work in steps (default: none).
+    pub(super) halving: Option<u32>,
+    /// Facts that learners report and that tables are to show, such as WARCA's `condition`.
+    #[serde(default)]
+    facts: Vec<String>,
+    data: DataSection,
+    #[serde(default)]
+    split: SplitSection,
+    #[serde(default)]
+    judge: JudgeSection,
+    /// The methods.
+    method: Vec<MethodSection>,
+    /// What was said beforehand about the order of methods.
+    #[serde(default)]
+    claim: Vec<ClaimSection>,
+}
+
+/// Files are looked for beside the experiment file; `${NAME}` is an environment variable.
+#[derive(Deserialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct DataSection {
+    /// File of vectors (.parquet, .npy, .csv, .tsv); or `queries`, `items` and `qrels`.
+    vectors: Option<String>,
+    /// Column of vectors.
+    vector: Option<String>,
+    /// Column of class labels.
+    label: Option<String>,
+    /// Column of cameras or sessions.
+    camera: Option<String>,
+    /// Column of ids.
+    id: Option<String>,
+    /// Keep only rows with these values (`column=value` or `column!=value`).
+    #[serde(default, rename = "where")]
+    filters: Vec<String>,
+    /// File of query vectors.
+    queries: Option<String>,
+    /// File of item vectors.
+    items: Option<String>,
+    /// TREC judgements.
+    qrels: Option<String>,
+    /// As `where`, for queries.
+    #[serde(default)]
+    where_queries: Vec<String>,
+    /// As `where`, for items.
+    #[serde(default)]
+    where_items: Vec<String>,
+    /// File of pairs.
+    pairs: Option<String>,
+    /// File of triplets.
+    triplets: Option<String>,
+    /// File of quadruplets.
+    quadruplets: Option<String>,
+    /// File of class orderings.
+    orderings: Option<String>,
+    /// File of a class tree.
+    taxonomy: Option<String>,
+}
+
+/// Held-out parts: one of `file`, `test-where`, `folds` and `draws`.
+#[derive(Deserialize, Debug, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct SplitSection {
+    /// File of splits.
+    file: Option<String>,
+    /// Only the first so many splits of the file.
+    first: Option<usize>,
+    /// Only this split of the file, counted from 0.
+    number: Option<usize>,
+    /// Test on rows or queries with this value (`column=value`).
+    test_where: Option<String>,
+    /// So many folds, every unit tested once.
+    folds: Option<usize>,
+    /// So many random test parts.
+    draws: Option<u64>,
+    /// What is new at use: identities, rows, queries or items.
+    holdout: Option<String>,
+    /// Share held out for validation (default 0.2).
+    validation: Option<f64>,
+    /// Share held out for test, with `draws` (default 0.2).
+    test: Option<f64>,
+}
+
+/// How held-out parts are judged.
+#[derive(Deserialize, Debug, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct JudgeSection {
+    /// leave-one-out, against-training, single-shot or cross-camera.
+    protocol: Option<String>,
+    /// gaussian, gaussian:SHARE or knn:K instead of a ranking.
+    classifier: Option<String>,
+    /// How often the single-shot protocol draws images (default 1).
+    repeats: Option<u32>,
+    /// Measures to show.
+    #[serde(default)]
+    measures: Vec<String>,
+    /// Measure to choose by.
+    criterion: Option<String>,
+    /// Name of the method that all are compared with.
+    base: Option<String>,
+    /// Re-ranking by k-reciprocal neighbours, such as `k1=20,k2=6,lambda=0.3`.
+    rerank: Option<String>,
+}
+
+/// One method.
+#[derive(Deserialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct MethodSection {
+    /// The learner; `metra methods` lists them.
+    method: String,
+    /// Its name in tables (default: the learner's).
+    name: Option<String>,
+    /// Preparation of vectors (default none).
+    prepare: Option<String>,
+    /// Scores after the map to choose among (default: all that the learner allows).
+    #[serde(default)]
+    score: Vec<String>,
+    /// Fixed parameters.
+    #[serde(default)]
+    set: BTreeMap<String, Value>,
+    /// Values to try, of parameters and of `prepare` (default: those of `metra methods`).
+    grid: Option<BTreeMap<String, Vec<Value>>>,
+    /// What a publication states, by measure, from 0 to 1.
+    #[serde(default)]
+    published: BTreeMap<String, f64>,
+}
+
+/// Something said about two methods.
+#[derive(Deserialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ClaimSection {
+    /// Name of the method said to be better.
+    better: String,
+    /// Name of the method said to be worse.
+    worse: String,
+    /// By this measure.
+    measure: String,
+    /// Who says so.
+    #[serde(default)]
+    source: String,
+    /// A sentence on what came of it.
+    #[serde(default)]
+    remark: String,
+}
+
+/// A parameter's value.
+#[derive(Deserialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum Value {
+    Truth(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Value::Truth(value) => value.to_string(),
+            Value::Whole(value) => value.to_string(),
+            Value::Number(value) => value.to_string(),
+            Value::Text(value) => value.clone(),
+        }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn trials() -> usize {
+    TRIALS
+}
+
+/// A file that was read, in the terms of the command's arguments.
+pub(super) struct Asked {
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) subject: Subject,
+    pub(super) splitting: Splitting,
+    pub(super) judged_by: JudgedBy,
+    pub(super) base: Option<String>,
+    pub(super) trials: usize,
+    pub(super) halving: Option<u32>,
+    pub(super) methods: Vec<Method>,
+    pub(super) claims: Vec<Claim>,
+    pub(super) facts: Vec<String>,
+}
+
+/// Read an experiment file.
+pub(super) fn read(path: &Path) -> Result<Asked> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| shown.to_string())?;
+    let file: ExperimentFile =
+        toml::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    file.asked(folder).with_context(|| shown.to_string())
+}
+
+impl ExperimentFile {
+    fn asked(self, folder: &Path) -> Result<Asked> {
+        ensure!(
+            !self.name.is_empty() && !self.name.contains(['/', '\\']),
+            "name must be usable as a folder's name, but is {:?}",
+            self.name
+        );
+        let methods = (self.method.into_iter())
+            .enumerate()
+            .map(|(number, section)| {
+                let name = section
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| section.method.clone());
+                (section.read()).with_context(|| format!("method {} ({name})", number + 1))
+            })
+            .collect::<Result<_>>()?;
+        let claims = (self.claim.into_iter())
+            .map(|claim| {
+                Ok(Claim {
+                    measure: parsed("measure of a claim", &claim.measure)?,
+                    better: claim.better,
+                    worse: claim.worse,
+                    source: claim.source,
+                    remark: claim.remark,
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Asked {
+            subject: self.data.read(folder).context("data")?,
+            splitting: self.split.read(folder, self.seed).context("split")?,
+            base: self.judge.base.clone(),
+            judged_by: self.judge.read().context("judge")?,
+            name: self.name,
+            about: self.about,
+            trials: self.trials,
+            halving: self.halving,
+            methods,
+            claims,
+            facts: self.facts,
+        })
+    }
+}
+
+impl DataSection {
+    fn read(self, folder: &Path) -> Result<Subject> {
+        let apart = [&self.queries, &self.items].into_iter().flatten().count();
+        ensure!(
+            (self.vectors.is_some() && apart == 0)
+                || (self.vectors.is_none() && apart == 2 && self.qrels.is_some()),
+            "expected either vectors, or queries, items and qrels"
+        );
+        let file = |given: &Option<String>| given.as_deref().map(|g| place(g, folder)).transpose();
+        let filters = |given: &[String]| {
+            let each = given.iter().map(|text| parsed("where", text));
+            each.collect::<Result<Vec<_>>>()
+        };
+        Ok(Subject {
+            data: file(&self.vectors)?,
+            judged: Judged {
+                queries: file(&self.queries)?,
+                items: file(&self.items)?,
+                qrels: file(&self.qrels)?,
+                where_queries: filters(&self.where_queries)?,
+                where_items: filters(&self.where_items)?,
+            },
+            compared: Compared {
+                pairs: file(&self.pairs)?,
+                triplets: file(&self.triplets)?,
+                quadruplets: file(&self.quadruplets)?,
+            },
+            orderings: file(&self.orderings)?,
+            taxonomy: file(&self.taxonomy)?,
+            filters: filters(&self.filters)?,
+            columns: Columns {
+                vector: self.vector,
+                label: self.label,
+                camera: self.camera,
+                id: self.id,
+            },
+        })
+    }
+}
+
+impl SplitSection {
+    fn read(self, folder: &Path, seed: u64) -> Result<Splitting> {
+        let ways = [
+            self.file.is_some(),
+            self.test_where.is_some(),
+            self.folds.is_some(),
+            self.draws.is_some(),
+        ];
+        ensure!(
+            ways.into_iter().filter(|way| *way).count() <= 1,
+            "expected one of file, test-where, folds and draws"
+        );
+        ensure!(
+            self.file.is_some() || (self.first.is_none() && self.number.is_none()),
+            "first and number speak of the splits of a file, and there is none"
+        );
+        ensure!(
+            self.first.is_none() || self.number.is_none(),
+            "expected first or number, not both"
+        );
+        let usual = Splitting::default();
+        Ok(Splitting {
+            holdout: optional("holdout", self.holdout.as_ref())?,
+            validation: self.validation.unwrap_or(usual.validation),
+            test: self.test.unwrap_or(usual.test),
+            splits: self.file.as_deref().map(|f| place(f, folder)).transpose()?,
+            split: self.number,
+            first: self.first,
+            test_where: optional("test-where", self.test_where.as_ref())?,
+            draws: self.draws.unwrap_or(usual.draws),
+            folds: self.folds,
+            seed,
+        })
+    }
+}
+
+impl JudgeSection {
+    fn read(self) -> Result<JudgedBy> {
+        ensure!(
+            self.protocol.is_none() || self.classifier.is_none(),
+            "expected protocol or classifier, not both"
+        );
+        let measures = self.measures.iter().map(|m| parsed("measures", m));
+        Ok(JudgedBy {
+            protocol: optional("protocol", self.protocol.as_ref())?,
+            classifier: optional("classifier", self.classifier.as_ref())?,
+            repeats: self.repeats.unwrap_or(1),
+            measures: measures.collect::<Result<_>>()?,
+            criterion: optional("criterion", self.criterion.as_ref())?,
+            rerank: optional("rerank", self.rerank.as_ref())?,
+        })
+    }
+}
+
+impl MethodSection {
+    fn read(self) -> Result<Method> {
+        let grid = match self.grid {
+            None => default_grid(&self.method, self.set.keys())?,
+            Some(grid) => (grid.into_iter())
+                .map(|(name, values)| (name, values.iter().map(Value::text).collect()))
+                .collect(),
+        };
+        let published = (self.published.into_iter())
+            .map(|(measure, value)| Ok((parsed::<Measure>("published", &measure)?, value)))
+            .collect::<Result<_>>()?;
+        let scores = self.score.iter().map(|score| parsed("score", score));
+        Ok(Method {
+            name: self.name.unwrap_or_else(|| self.method.clone()),
+            method: self.method,
+            settings: (self.set.iter())
+                .map(|(name, value)| (name.clone(), value.text()))
+                .collect(),
+            recipe: match &self.prepare {
+                Some(prepare) => parsed("prepare", prepare)?,
+                None => Recipe::default(),
+            },
+            grid,
+            spaces: scores.collect::<Result<_>>()?,
+            published,
+        })
+    }
+}
+
+/// The registry's grid without what is fixed.
+pub(super) fn default_grid<'a>(
+    method: &str,
+    fixed: impl Iterator<Item = &'a String> + Clone,
+) -> Result<Vec<(String, Vec<String>)>> {
+    let grid = registry::find(method)?.grid.iter();
+    let open = grid.filter(|(name, _)| !fixed.clone().any(|fixed| fixed == name));
+    let texts = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
+    Ok(open
+        .map(|(name, values)| ((*name).to_owned(), texts(values)))
+        .collect())
+}
+
+fn parsed<T>(key: &str, text: &str) -> Result<T>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.parse().with_context(|| key.to_owned())
+}
+
+fn optional<T>(key: &str, text: Option<&String>) -> Result<Option<T>>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.map(|text| parsed(key, text)).transpose()
+}
+
+/// A file beside the experiment file, with environment variables in place.
+fn place(given: &str, folder: &Path) -> Result<PathBuf> {
+    let mut out = String::new();
+    let mut rest = given;
+    while let Some(start) = rest.find("${") {
+        let end = rest[start..].find('}').map(|end| start + end);
+        let end = end.with_context(|| format!("{given:?}: expected }} after ${{"))?;
+        let name = &rest[start + 2..end];
+        let value = std::env::var(name)
+            .map_err(|_| anyhow!("{given}: the environment variable {name} is not set"))?;
+        out.push_str(&rest[..start]);
+        out.push_str(&value);
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(folder.join(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+        name = "small"
+        [data]
+        vectors = "v.npy"
+        label = "l.npy"
+        [[method]]
+        method = "lda"
+        set = { rank = 5 }
+        grid = { ridge = [0.01, 1], prepare = ["none", "l2"] }
+        published = { map = 0.5 }
+    "#;
+
+    fn asked(text: &str) -> Result<Asked> {
+        let file: ExperimentFile = toml::from_str(text)?;
+        file.asked(Path::new("folder"))
+    }
+
+    #[test]
+    fn what_is_said_arrives_and_what_is_not_has_defaults() {
+        let asked = asked(SMALL).unwrap();
+        assert_eq!(asked.subject.data, Some(PathBuf::from("folder/v.npy")));
+        assert_eq!((asked.trials, asked.splitting.seed), (TRIALS, 1));
+        let method = &asked.methods[0];
+        assert_eq!(method.settings["rank"], "5");
+        let expected =
+            |name: &str, values: [&str; 2]| (name.to_owned(), values.map(String::from).to_vec());
+        assert_eq!(method.grid[0], expected("prepare", ["none", "l2"]));
+        assert_eq!(method.grid[1], expected("ridge", ["0.01", "1"]));
+        assert_eq!(method.published[&Measure::AveragePrecision], 0.5);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (change, with, expected) in [
+            ("label =", "lable =", "unknown field `lable`"),
+            ("\"lda\"", "\"ldaa\"", "one of"),
+            (
+                "\"v.npy\"",
+                "\"${NO_SUCH_VARIABLE}/v.npy\"",
+                "NO_SUCH_VARIABLE is not set",
+            ),
+            ("map =", "mapp =", "measure"),
+            ("vectors", "queries", "either vectors, or queries"),
+            ("name = \"small\"", "name = \"a/b\"", "folder's name"),
+            ("\"l2\"", "\"l3\"", "prepare"),
+        ] {
+            let text = SMALL.replace(change, with);
+            let error = asked(&text).and_then(|asked| {
+                // Parameters are checked by the experiment; here by what it will do.
+                for method in &asked.methods {
+                    registry::find(&method.method)?;
+                    for (_, values) in method.grid.iter().filter(|(name, _)| name == "prepare") {
+                        for value in values {
+                            parsed::<Recipe>("prepare", value)?;
+                        }
+                    }
+                }
+                Ok(())
+            });
+            let error = format!("{:#}", error.unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    /// Editors check files by the schema, so it must be that of the code. With METRA_WRITE_SCHEMA
+    /// set, it is written anew.
+    #[test]
+    fn the_schema_in_the_docs_is_that_of_the_code() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/formats/experiment.schema.json"
+        );
+        let schema = schemars::schema_for!(ExperimentFile);
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("METRA_WRITE_SCHEMA").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    }
+
+    #[test]
+    fn a_default_grid_leaves_out_what_is_fixed() {
+        let fixed = ["margin".to_owned()];
+        let grid = default_grid("warca", fixed.iter()).unwrap();
+        assert!(grid.iter().all(|(name, _)| name != "margin"));
+        assert!(grid.iter().any(|(name, _)| name == "lambda"));
+    }
+}

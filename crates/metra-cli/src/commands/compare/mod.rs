@@ -1,0 +1,372 @@
+//! `metra compare`: every method under one protocol, from an experiment file or from flags.
+
+mod file;
+mod follow;
+mod table;
+
+use self::file::{Asked, TRIALS, default_grid};
+use self::follow::Follower;
+use crate::args::Common;
+use crate::command_line::command_line;
+use crate::commands::train::describe;
+use crate::judging::JudgedBy;
+use crate::load::row_name;
+use crate::splitting::Splitting;
+use crate::subject::{Read, Subject};
+use crate::{STOP, print};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::data::fingerprint;
+use metra::learn::{Recipe, registry};
+use metra::study::compare::{Costs, DataFacts, Experiment, Log, Method, Record, Results};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The exit code of a comparison that was finished, but in which some method failed.
+const SOME_FAILED: u8 = 3;
+
+/// Compare methods: settings chosen on validation parts with equal budgets, all judged alike.
+#[derive(Args)]
+#[command(
+    after_help = "An experiment file (.toml) in place of the vectors says all of it: \
+    docs/formats/experiment.md. Interrupted comparisons go on with the same command. \
+    Exit code 3: finished, but some method failed."
+)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    splitting: Splitting,
+    #[command(flatten)]
+    judged_by: JudgedBy,
+    /// Methods by comma (default: all that can learn from the data, without kernels); of an
+    /// experiment file, the names of those to compare
+    #[arg(long, value_delimiter = ',')]
+    methods: Vec<String>,
+    /// Preparation before every method, steps joined by +; euclid then competes with and without
+    #[arg(long, value_name = "STEPS", default_value = "none")]
+    prepare: Recipe,
+    /// The method that all are compared with (default: the better of euclid and cosine on
+    /// validation)
+    #[arg(long, value_name = "METHOD")]
+    base: Option<String>,
+    /// Most settings that a method may try on each split
+    #[arg(long, value_name = "N", default_value_t = TRIALS)]
+    trials: usize,
+    /// Successive halving: one setting in N goes on with N times more steps
+    #[arg(long, value_name = "N")]
+    halving: Option<u32>,
+    /// Folder for log, results and report (default: NAME-comparison)
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write a page in Markdown too: tables and findings, no single rows
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Forget what an earlier run of this comparison has done
+    #[arg(long)]
+    fresh: bool,
+    /// Do not measure time and memory of a fit of each method alone
+    #[arg(long)]
+    no_cost: bool,
+    /// Measure what a fit of this method costs and print it; used by the comparison itself
+    #[arg(long, hide = true)]
+    cost_of: Option<String>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Answer<'a> {
+    results: &'a Results,
+    costs: &'a Costs,
+    folder: &'a Path,
+}
+
+impl Compare {
+    pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
+        let asked = self.asked()?;
+        let extra: Vec<String> = asked
+            .splitting
+            .columns()
+            .iter()
+            .map(|c| (*c).into())
+            .collect();
+        let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+        let subject = asked.subject.clone();
+        subject.with(&extra, common, |read| self.compare(asked, read, common))
+    }
+
+    /// What was asked for, by the file or by flags.
+    fn asked(&self) -> Result<Asked> {
+        let toml = |path: &&PathBuf| path.extension().is_some_and(|e| e == "toml");
+        if let Some(path) = self.subject.data.as_ref().filter(toml) {
+            self.only_a_file(path)?;
+            let mut asked = file::read(path)?;
+            if !self.methods.is_empty() {
+                for name in &self.methods {
+                    let known = asked.methods.iter().any(|m| m.name == *name);
+                    let names: Vec<&str> = asked.methods.iter().map(|m| m.name.as_str()).collect();
+                    ensure!(
+                        known,
+                        "--methods must be names of the experiment ({}), but has {name:?}",
+                        names.join(", ")
+                    );
+                }
+                asked.methods.retain(|m| self.methods.contains(&m.name));
+                let kept = |name: &String| self.methods.contains(name);
+                asked.claims.retain(|c| kept(&c.better) && kept(&c.worse));
+            }
+            return Ok(asked);
+        }
+        let data = self
+            .subject
+            .data
+            .as_ref()
+            .or(self.subject.judged.queries.as_ref());
+        let name = data.and_then(|path| path.file_stem()).unwrap_or_default();
+        Ok(Asked {
+            name: name.to_string_lossy().into_owned(),
+            about: String::new(),
+            subject: self.subject.clone(),
+            splitting: self.splitting.clone(),
+            judged_by: self.judged_by.clone(),
+            base: self.base.clone(),
+            trials: self.trials,
+            halving: self.halving,
+            methods: Vec::new(),
+            claims: Vec::new(),
+            facts: Vec::new(),
+        })
+    }
+
+    /// An experiment file says everything; a flag beside it would be lost.
+    fn only_a_file(&self, path: &Path) -> Result<()> {
+        let columns = &self.subject.columns;
+        let said = [
+            ("--label", columns.label.is_some()),
+            ("--camera", columns.camera.is_some()),
+            ("--id", columns.id.is_some()),
+            ("--vector", columns.vector.is_some()),
+            ("--where", !self.subject.filters.is_empty()),
+            ("--orderings", self.subject.orderings.is_some()),
+            ("--taxonomy", self.subject.taxonomy.is_some()),
+            (
+                "--pairs, --triplets or --quadruplets",
+                self.subject.compared.any(),
+            ),
+            ("--qrels", self.subject.judged.qrels.is_some()),
+            ("--splits", self.splitting.splits.is_some()),
+            ("--folds", self.splitting.folds.is_some()),
+            ("--draws", self.splitting.draws != 1),
+            ("--test-where", self.splitting.test_where.is_some()),
+            ("--holdout", self.splitting.holdout.is_some()),
+            ("--seed", self.splitting.seed != 1),
+            ("--protocol", self.judged_by.protocol.is_some()),
+            ("--classifier", self.judged_by.classifier.is_some()),
+            ("--measures", !self.judged_by.measures.is_empty()),
+            ("--criterion", self.judged_by.criterion.is_some()),
+            ("--rerank", self.judged_by.rerank.is_some()),
+            ("--prepare", self.prepare != Recipe::default()),
+            ("--base", self.base.is_some()),
+            ("--trials", self.trials != TRIALS),
+            ("--halving", self.halving.is_some()),
+        ];
+        if let Some((flag, _)) = said.iter().find(|(_, said)| *said) {
+            bail!(
+                "{} is an experiment file and says all of it: write {flag} there",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn compare(&self, asked: Asked, read: &Read<'_>, common: &Common) -> Result<ExitCode> {
+        let names = |unit: u64| row_name(read.unit_table, read.columns, unit);
+        let folder = match &self.output {
+            Some(folder) => folder.clone(),
+            None => PathBuf::from(format!("{}-comparison", asked.name)),
+        };
+        let experiment = self.experiment(asked, read, &names)?;
+        let path = folder.join("log.jsonl");
+        if let Some(method) = &self.cost_of {
+            let record = experiment.measure_cost(&Log::read(&path)?, method, &STOP)?;
+            print::line(&serde_json::to_string(&record)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        if self.fresh && path.exists() {
+            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+        let mut log = Log::open(&path)?;
+        if !common.json {
+            print::fact("data", &experiment.data.text)?;
+            print::fact("log", &path.display().to_string())?;
+        }
+        let threads = common.threads.unwrap_or_else(rayon::current_num_threads);
+        let mut follower = Follower::new(experiment.criterion, threads);
+        let ran = experiment.run(
+            &mut log,
+            threads,
+            &mut |event| follower.event(&event),
+            &STOP,
+        );
+        follower.finish();
+        let results = ran.inspect_err(|error| {
+            if matches!(error, metra::Error::Interrupted) {
+                tracing::warn!("{}", follower.interrupted());
+            }
+        })?;
+        if !self.no_cost {
+            self.measure_costs(&experiment, &mut log)?;
+        }
+        let costs = experiment.costs(&log, threads)?;
+        write(&folder.join("results.json"), &results.to_json()?)?;
+        let text = serde_json::to_string_pretty(&costs)? + "\n";
+        write(&folder.join("costs.json"), &text)?;
+        let report = folder.join("report.html");
+        write(&report, &metra_report::html(&results, Some(&costs))?)?;
+        if let Some(page) = &self.page {
+            write(page, &metra_report::markdown(&results, Some(&costs)))?;
+        }
+        if common.json {
+            print::json(&Answer {
+                results: &results,
+                costs: &costs,
+                folder: &folder,
+            })?;
+        } else {
+            table::print(&results, &costs)?;
+            let path = folder.join("results.json");
+            print::fact("results", &path.display().to_string())?;
+            print::fact("report", &report.display().to_string())?;
+        }
+        let failed = results
+            .lines
+            .iter()
+            .any(metra::study::compare::Line::failed);
+        Ok(ExitCode::from(if failed { SOME_FAILED } else { 0 }))
+    }
+
+    fn experiment<'m>(
+        &self,
+        asked: Asked,
+        read: &'m Read<'m>,
+        names: &'m (dyn Fn(u64) -> String + Sync),
+    ) -> Result<Experiment<'m>> {
+        let splitting = &asked.splitting;
+        let holdout = splitting.kind(read);
+        let (judging, criterion) = asked.judged_by.judging(read, splitting.seed)?;
+        let material = &read.material;
+        let mut methods = if asked.methods.is_empty() {
+            self.methods_by_flags(read)?
+        } else {
+            asked.methods
+        };
+        let dim = material.items.corpus.dim();
+        for method in &mut methods {
+            let entry = registry::find(&method.method)?;
+            entry.limit_rank(&mut method.settings, &method.grid, dim);
+        }
+        Ok(Experiment {
+            name: asked.name,
+            about: asked.about,
+            command: command_line(),
+            data: DataFacts {
+                text: describe(material, read.items),
+                fingerprint: fingerprint(read.items.table.corpus.as_ref())?,
+                supervision: material.supervision.fingerprint(),
+            },
+            material,
+            splits: splitting.parts(read, holdout)?,
+            folds: splitting.folds.is_some(),
+            holdout,
+            judging,
+            criterion,
+            seed: splitting.seed,
+            methods,
+            base: asked.base,
+            budget: asked.trials,
+            halving: asked.halving,
+            claims: asked.claims,
+            facts: asked.facts,
+            names,
+        })
+    }
+
+    /// The methods named, or all that can learn from the data; those that learn nothing always
+    /// compete, on the vectors as they are.
+    fn methods_by_flags(&self, read: &Read<'_>) -> Result<Vec<Method>> {
+        let mut chosen: Vec<&str> = Experiment::BASES.to_vec();
+        if self.methods.is_empty() {
+            let fitting = registry::ENTRIES
+                .iter()
+                .filter(|entry| entry.learns_from(&read.material.supervision))
+                .filter(|entry| !entry.has("kernel"));
+            chosen.extend(fitting.map(|entry| entry.name));
+        } else {
+            for name in &self.methods {
+                chosen.push(registry::find(name)?.name);
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        chosen.retain(|name| seen.insert(*name));
+        let method = |name: String, method: &str, recipe: Recipe| -> Result<Method> {
+            Ok(Method {
+                name,
+                method: method.to_owned(),
+                settings: BTreeMap::new(),
+                recipe,
+                grid: default_grid(method, std::iter::empty())?,
+                spaces: Vec::new(),
+                published: BTreeMap::new(),
+            })
+        };
+        let mut methods = Vec::new();
+        for name in chosen {
+            let is_base = Experiment::BASES.contains(&name);
+            let plain = if is_base {
+                Recipe::default()
+            } else {
+                self.prepare.clone()
+            };
+            methods.push(method(name.to_owned(), name, plain)?);
+            if is_base && self.prepare != Recipe::default() {
+                let prepared = format!("{name} after {}", self.prepare);
+                methods.push(method(prepared, name, self.prepare.clone())?);
+            }
+        }
+        Ok(methods)
+    }
+
+    /// Measure every method whose cost is not known in a process of its own, where nothing that
+    /// earlier fits left behind counts.
+    fn measure_costs(&self, experiment: &Experiment<'_>, log: &mut Log) -> Result<()> {
+        let missing = experiment.without_cost(log)?;
+        for (number, name) in missing.iter().enumerate() {
+            if STOP.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(metra::Error::Interrupted.into());
+            }
+            tracing::info!(
+                "cost of a fit alone {}/{}: {name}",
+                number + 1,
+                missing.len()
+            );
+            let output = Command::new(std::env::current_exe()?)
+                .args(std::env::args_os().skip(1))
+                .args(["--cost-of", name])
+                .stderr(Stdio::null())
+                .output()?;
+            let record = String::from_utf8_lossy(&output.stdout);
+            match serde_json::from_str::<Option<Record>>(&record) {
+                Ok(Some(record)) => log.write(record)?,
+                _ => tracing::warn!("the cost of {name} could not be measured"),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}

@@ -1,0 +1,77 @@
+//! How held-out parts are judged, from the command's arguments.
+
+use crate::load::protocol_for;
+use crate::subject::Read;
+use anyhow::Result;
+use clap::Args;
+use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::search::Rerank;
+use metra::study::{Classifier, Judging, Protocol, check_protocol};
+
+/// Protocol and measures.
+#[derive(Args, Clone)]
+pub(crate) struct JudgedBy {
+    /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
+    #[arg(long)]
+    pub(crate) protocol: Option<Protocol>,
+    /// Judge by classes found: gaussian, gaussian:SHARE (of the pooled covariance) or knn:K
+    #[arg(long, conflicts_with = "protocol")]
+    pub(crate) classifier: Option<Classifier>,
+    /// How often the single-shot protocol draws images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) repeats: u32,
+    /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) measures: Vec<Measure>,
+    /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
+    #[arg(long)]
+    pub(crate) criterion: Option<Measure>,
+    /// Re-rank by k-reciprocal neighbours before measuring, on validation parts too: `default`, or
+    /// some of k1=20,k2=6,lambda=0.3
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "classifier")]
+    pub(crate) rerank: Option<Rerank>,
+}
+
+impl Default for JudgedBy {
+    fn default() -> Self {
+        JudgedBy {
+            protocol: None,
+            classifier: None,
+            repeats: 1,
+            measures: Vec::new(),
+            criterion: None,
+            rerank: None,
+        }
+    }
+}
+
+impl JudgedBy {
+    /// How to judge, and the measure to choose by.
+    pub(crate) fn judging(&self, read: &Read<'_>, seed: u64) -> Result<(Judging, Measure)> {
+        let protocol = match self.classifier {
+            Some(classifier) => Protocol::Classify(classifier),
+            None => protocol_for(self.protocol, self.repeats, &read.material.supervision),
+        };
+        check_protocol(&read.material, protocol)?;
+        let mut measures = if self.measures.is_empty() {
+            protocol.measures()
+        } else {
+            self.measures.clone()
+        };
+        let criterion = self.criterion.unwrap_or_else(|| protocol.criterion());
+        if !measures.contains(&criterion) {
+            measures.insert(0, criterion);
+        }
+        let judging = Judging {
+            protocol,
+            measures,
+            ties: Ties::Expected,
+            tie_rank: None,
+            gain: Gain::Linear,
+            empty: Empty::Skip,
+            seed,
+            rerank: self.rerank,
+        };
+        Ok((judging, criterion))
+    }
+}

@@ -1,0 +1,45 @@
+//! Reports of comparisons: one HTML file that opens offline, and a page in Markdown.
+//!
+//! Both say the same, from the same words and tables: who is best and by how much, what cannot be
+//! told apart, what was lost, what failed, how settings were chosen and how to get it all again.
+//! The HTML file has charts as well and fetches nothing: style sheet and drawings are inside, there
+//! is no script, and a rule in its head forbids one. It follows the reader's theme, prints on paper
+//! and fits a phone. The Markdown page is for a repository and names no single query.
+//!
+//! ```
+//! # fn read() -> metra::study::compare::Results {
+//! #     let empty = r#"{"format":1,"version":"0","name":"digits","about":"","command":"",
+//! #       "data":{"text":"","fingerprint":"","supervision":""},
+//! #       "protocol":{"protocol":"","holdout":"","splits":[],"folds":false,"seed":0,
+//! #       "criterion":"map","measures":["map"],"budget":1,"halving":null,"rerank":null,
+//! #       "comparisons":0,"resamples":0},"base":"","best":"","lines":[],"claims":[],"facts":[]}"#;
+//! #     metra::study::compare::Results::from_json(empty).unwrap()
+//! # }
+//! let results = read();
+//! let page = metra_report::html(&results, None)?;
+//! assert!(page.starts_with("<!DOCTYPE html>"));
+//! # Ok::<(), metra_report::Error>(())
+//! ```
+
+mod charts;
+mod figures;
+mod markdown;
+mod measures;
+mod numbers;
+mod page;
+mod standing;
+mod tables;
+mod words;
+
+pub use markdown::markdown;
+pub use page::html;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The page's template cannot be filled. Results of any content fill it, so this is a mistake
+    /// of this crate.
+    #[error("the report's page cannot be written: {0}")]
+    Page(#[from] minijinja::Error),
+}

@@ -1,0 +1,311 @@
+//! The page in Markdown, for a repository: what the HTML file says, without charts and without
+//! anything about single queries, which may belong to data that must not be published.
+
+use crate::measures::heading;
+use crate::standing::Standing;
+use crate::tables::{self, GainCell, ScoreCell, ScoreRow};
+use crate::words::{self, Remark, Span};
+use metra::study::compare::{Costs, Results};
+use std::fmt::Write;
+
+/// The report as a page in Markdown. No row of the data is named in it, so that it may be published
+/// where the data may not.
+pub fn markdown(results: &Results, costs: Option<&Costs>) -> String {
+    let standing = Standing::of(results);
+    let mut page = Page::default();
+    page.paragraph(&format!("# {}", escaped(&results.name)));
+    for part in results.about.split("\n\n").map(str::trim) {
+        if !part.is_empty() {
+            page.paragraph(&escaped(part));
+        }
+    }
+    page.paragraph("Made by this command:");
+    page.fenced(&results.command);
+    page.paragraph("## Summary");
+    page.list(words::summary(&standing).iter().map(remark));
+    page.paragraph("## Scores");
+    scores(&mut page, &standing, costs);
+    gains(&mut page, &standing);
+    parts(&mut page, &standing);
+    failures(&mut page, &standing);
+    claims(&mut page, results);
+    page.paragraph("## Data and protocol");
+    let facts = words::data(results)
+        .into_iter()
+        .chain(words::protocol(results));
+    page.list(facts.map(|fact| format!("**{}:** {}", escaped(&fact.term), escaped(&fact.text))));
+    settings(&mut page, &standing);
+    if let Some(costs) = costs {
+        page.paragraph("## Costs");
+        page.paragraph(&words::costs(costs));
+    }
+    page.paragraph(&format!("Written by metra {}.", escaped(&results.version)));
+    page.text.truncate(page.text.trim_end().len());
+    page.text + "\n"
+}
+
+fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
+    let rows = tables::scores(standing, costs);
+    let measures = &standing.results.protocol.measures;
+    let mut head = vec!["".to_owned(), "line".to_owned()];
+    head.extend(measures.iter().map(|name| escaped(&heading(name))));
+    head.extend(standing.results.facts.iter().map(|name| escaped(name)));
+    head.push("trials".to_owned());
+    if costs.is_some() {
+        head.extend(["CPU, one fit", "memory", "CPU, all"].map(str::to_owned));
+    }
+    let body = rows.iter().map(|row| {
+        let mut cells = vec![row.place.clone(), name(row)];
+        cells.extend(row.cells.iter().map(score));
+        cells.extend(row.facts.iter().cloned());
+        cells.push(row.trials.clone());
+        if costs.is_some() {
+            cells.extend([row.cpu.clone(), row.memory.clone(), row.total.clone()]);
+        }
+        cells
+    });
+    page.table(&head, body);
+    let mut notes = vec!["Bold: the highest mean."];
+    if standing.results.protocol.splits.len() > 1 {
+        notes.push("±: standard deviation over splits.");
+    }
+    if rows.iter().any(|row| !row.level.is_empty()) {
+        notes.push(
+            "≈: cannot be told from the best (≈\\*: only where all comparisons are allowed for).",
+        );
+    }
+    let published = |row: &ScoreRow| row.cells.iter().any(|cell| !cell.published.is_empty());
+    if rows.iter().any(published) {
+        notes.push("In brackets: what was published.");
+    }
+    page.paragraph(&notes.join(" "));
+}
+
+fn name(row: &ScoreRow) -> String {
+    let mut text = escaped(&row.name);
+    if row.is_best {
+        text = format!("**{text}**");
+    }
+    if row.is_base {
+        text += " (base)";
+    }
+    if !row.level.is_empty() {
+        let _ = write!(text, " {}", escaped(&row.level));
+    }
+    if !row.failed.is_empty() {
+        let _ = write!(text, " ({})", row.failed);
+    }
+    text
+}
+
+fn score(cell: &ScoreCell) -> String {
+    let mut text = if cell.best {
+        format!("**{}**", cell.mean)
+    } else {
+        cell.mean.clone()
+    };
+    if !cell.deviation.is_empty() {
+        let _ = write!(text, " ± {}", cell.deviation);
+    }
+    if !cell.published.is_empty() {
+        let _ = write!(text, " ({})", cell.published);
+    }
+    text
+}
+
+fn gains(page: &mut Page, standing: &Standing<'_>) {
+    let rows = tables::gains(standing);
+    if rows.is_empty() {
+        return;
+    }
+    let base = escaped(&standing.results.base);
+    page.paragraph(&format!("## Gain over {base}"));
+    let mut head = vec!["line".to_owned()];
+    let measures = standing.results.protocol.measures.iter();
+    head.extend(measures.map(|name| escaped(&heading(name))));
+    let body = rows.iter().map(|row| {
+        let cells = row.cells.iter().map(gain);
+        std::iter::once(escaped(&row.name)).chain(cells).collect()
+    });
+    page.table(&head, body);
+    page.paragraph(
+        "In brackets: 95 % interval of the difference. \\*: the evidence does not survive allowing \
+         for all comparisons.",
+    );
+}
+
+fn parts(page: &mut Page, standing: &Standing<'_>) {
+    let tables = tables::parts(standing);
+    if tables.is_empty() {
+        return;
+    }
+    page.paragraph("## Seen and unseen items");
+    page.paragraph(words::SEEN);
+    let criterion = escaped(&heading(&standing.results.protocol.criterion));
+    for table in tables {
+        let head = [
+            format!("{}, {}", escaped(&table.part), table.queries),
+            criterion.clone(),
+            "gain".to_owned(),
+        ];
+        let body = table.rows.iter();
+        let body = body.map(|row| vec![escaped(&row.name), row.mean.clone(), gain(&row.gain)]);
+        page.table(&head, body);
+    }
+}
+
+fn gain(cell: &GainCell) -> String {
+    if cell.difference.is_empty() {
+        return String::new();
+    }
+    let words = match cell.words {
+        "no evidence" => ", no evidence",
+        _ => "",
+    };
+    let interval = escaped(&cell.interval);
+    format!(
+        "{} {interval}{words}{}",
+        cell.difference,
+        escaped(cell.fragile)
+    )
+}
+
+fn failures(page: &mut Page, standing: &Standing<'_>) {
+    let rows = tables::failures(standing);
+    if rows.is_empty() {
+        return;
+    }
+    page.paragraph("## Failures");
+    let body = rows
+        .iter()
+        .map(|row| vec![escaped(&row.name), row.splits.clone(), escaped(&row.reason)]);
+    page.table(&["line", "splits", "reason"].map(str::to_owned), body);
+}
+
+fn claims(page: &mut Page, results: &Results) {
+    if results.claims.is_empty() {
+        return;
+    }
+    page.paragraph("## Claims");
+    page.paragraph(&words::claims(results));
+    let head = ["claim", "source", "finding", "difference", "remark"].map(str::to_owned);
+    let rows = tables::claims(results);
+    let body = rows.iter().map(|row| {
+        let (better, worse) = (escaped(&row.better), escaped(&row.worse));
+        let claim = format!("{better} > {worse} by {}", escaped(&row.measure));
+        vec![
+            claim,
+            escaped(&row.source),
+            format!("**{}**", row.finding),
+            escaped(&row.gain),
+            escaped(&row.remark),
+        ]
+    });
+    page.table(&head, body);
+}
+
+fn settings(page: &mut Page, standing: &Standing<'_>) {
+    page.paragraph("## Settings");
+    let head = ["line", "method", "fixed", "tried", "chosen most often"].map(str::to_owned);
+    let rows = tables::settings(standing);
+    let body = rows.iter().map(|row| {
+        [&row.name, &row.method, &row.fixed, &row.tried, &row.chosen]
+            .map(|text| escaped(text))
+            .to_vec()
+    });
+    page.table(&head, body);
+}
+
+fn remark(remark: &Remark) -> String {
+    let spans = remark.spans.iter().map(|Span { text, name }| {
+        if *name {
+            format!("**{}**", escaped(text))
+        } else {
+            escaped(text)
+        }
+    });
+    format!("**{}.** {}", remark.heading, spans.collect::<String>())
+}
+
+/// A page that grows block by block.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn paragraph(&mut self, text: &str) {
+        self.text += text;
+        self.text += "\n\n";
+    }
+
+    fn list(&mut self, items: impl Iterator<Item = String>) {
+        for item in items {
+            self.text += &format!("- {}\n", item.trim_end());
+        }
+        self.text.push('\n');
+    }
+
+    fn table(&mut self, head: &[String], body: impl Iterator<Item = Vec<String>>) {
+        self.row(head);
+        self.row(&vec!["---".to_owned(); head.len()]);
+        for row in body {
+            self.row(&row);
+        }
+        self.text.push('\n');
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        self.text += "|";
+        for cell in cells {
+            self.text += &format!(" {} |", cell.trim());
+        }
+        self.text.push('\n');
+    }
+
+    /// The fence is longer than any in the text.
+    fn fenced(&mut self, text: &str) {
+        let mut fence = "```".to_owned();
+        while text.contains(&fence) {
+            fence.push('`');
+        }
+        self.paragraph(&format!("{fence}\n{}\n{fence}", text.trim_end()));
+    }
+}
+
+/// Text without meaning in Markdown, on one line.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let after = letters.peek().copied().unwrap_or(' ');
+        match letter {
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '#' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            // Within a word it is no sign.
+            '_' if !(before.is_alphanumeric() && after.is_alphanumeric()) => out.push_str("\\_"),
+            other => out.push(crate::charts::svg::printable(other)),
+        }
+        before = letter;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup() {
+        assert_eq!(escaped("kernel_lfda"), "kernel_lfda");
+        assert_eq!(escaped("_a_|<b>*\n"), "\\_a\\_\\|&lt;b>\\* ");
+        let mut page = Page::default();
+        page.fenced("a ``` b\n");
+        assert_eq!(page.text, "````\na ``` b\n````\n\n");
+    }
+}

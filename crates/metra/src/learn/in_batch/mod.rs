@@ -1,0 +1,398 @@
+//! Losses over the cosines inside a batch, for a low-rank map: what Multi-Similarity, SupCon and
+//! Proxy-Anchor share.
+//!
+//! A step draws a batch, maps it (one product), takes all cosines between anchors and items (one
+//! product), lets the loss turn each anchor's cosines into its derivatives by them, carries these
+//! back through the cosine (two products) and the map, CᵀX (one product), and moves the map by Adam.
+//! Only the function of an anchor's cosines differs between the losses; where proxies are the
+//! anchors they move along.
+//!
+//! The losses depend on directions alone, so neither the data's scale nor the map's matters to
+//! them; the approximately orthonormal regulariser keeps directions alive. Vectors are trained as
+//! they will be used: centred where the map centres. Departs from the papers: there the map is a
+//! deep network and here it is one matrix over vectors that stay as they are.
+
+mod batch;
+mod cosines;
+mod multi_similarity;
+#[cfg(test)]
+mod oracle;
+mod proxy_anchor;
+mod supcon;
+
+pub use multi_similarity::MultiSimilarity;
+pub use proxy_anchor::ProxyAnchor;
+pub use supcon::SupCon;
+
+use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use super::field::{Field, Start};
+use super::orthonormal::pull_to_orthonormal;
+use super::parameters::{require, require_rank};
+use super::warp::check_relevance;
+use super::{Problem, Run};
+use crate::Result;
+use crate::data::Corpus;
+use crate::execute::keyed_sums;
+use crate::linalg::{RowBuf, map_rows, transposed_product};
+use crate::metric::{Map, Space};
+use crate::optimize::Adam;
+use crate::random::Stream;
+use crate::supervision::Labels;
+use batch::{Batch, Plan};
+use cosines::{PairLoss, Units, pull};
+
+/// Cosine first: it is what the losses are over.
+const SPACES: [Space; 3] = [Space::Cosine, Space::SquaredL2, Space::InnerProduct];
+
+/// What the learners of this folder have in common.
+#[derive(Debug, Clone)]
+struct Course {
+    rank: usize,
+    lambda: f64,
+    rate: f64,
+    /// Of the proxies, relative to the rate of the map.
+    proxy_rate: f64,
+    schedule: Schedule,
+    batch: usize,
+    per_class: usize,
+    drawn: usize,
+    start: Start,
+    centre: bool,
+}
+
+impl Course {
+    fn check(&self) -> Result<()> {
+        require(self.rank >= 1, "rank", "at least 1", self.rank)?;
+        require(self.lambda >= 0.0, "lambda", "at least 0", self.lambda)?;
+        require(self.rate > 0.0, "rate", "above 0", self.rate)?;
+        require(self.batch >= 2, "batch", "at least 2", self.batch)?;
+        let (per_class, patience) = (self.per_class, self.schedule.patience);
+        require(per_class >= 2, "per_class", "at least 2", per_class)?;
+        require(patience >= 1, "patience", "at least 1", patience)
+    }
+}
+
+/// Take all steps. With `proxies` the anchors are one proxy a class.
+fn train(
+    learner: &'static str,
+    course: &Course,
+    loss: &dyn PairLoss,
+    proxies: bool,
+    problem: &Problem<'_>,
+    run: &mut Run<'_>,
+) -> Result<Map> {
+    require_rank(course.rank, problem.dim())?;
+    let classes = match proxies {
+        true => Some(problem.labels(learner)?),
+        false => None,
+    };
+    let relevance = problem.relevance(learner)?;
+    check_relevance(relevance)?;
+    let field = Field::new(problem)?;
+    // The losses do not depend on it, but thresholds for zero do.
+    let scale = field.pair_scale(relevance, run.seed)?;
+    let inverse = (1.0 / scale) as f32;
+    let map = field.start(learner, course.start, course.rank, run.seed)?;
+    let origin = field.origin(course.centre);
+    let proxies = match classes {
+        Some(labels) => class_means(&field, labels, &map, origin.as_deref(), inverse)?,
+        None => RowBuf::empty(course.rank),
+    };
+    let plan = Plan {
+        relevance,
+        labels: problem.supervision().as_labels(),
+        proxies: !proxies.is_empty(),
+        rows: course.batch,
+        per_class: course.per_class,
+        drawn: course.drawn,
+    };
+    let carry_back = |map: &RowBuf| field.carry_back(map, inverse, course.centre);
+    let mut training = Training {
+        course,
+        loss,
+        classes: plan.usable_classes(),
+        plan,
+        queries: field.queries(),
+        items: field.items(),
+        origin,
+        inverse,
+        batch: Batch::default(),
+        rows: RowBuf::empty(field.dim()),
+        embedded: RowBuf::empty(course.rank),
+        gradient: RowBuf::empty(field.dim()),
+        to_map: &carry_back,
+    };
+    let state = State {
+        map_adam: Adam::new(map.values().len()),
+        proxy_adam: Adam::new(proxies.values().len()),
+        map,
+        proxies,
+    };
+    descend(course.schedule, &mut training, state, run)
+}
+
+/// Direction of the mean of the mapped rows of each class, where proxies start. Length 1, since a
+/// step turns a short vector farther.
+fn class_means(
+    field: &Field<'_>,
+    labels: &Labels,
+    map: &RowBuf,
+    origin: Option<&[f32]>,
+    inverse: f32,
+) -> Result<RowBuf> {
+    let sums = keyed_sums(field.items(), labels.of(), labels.classes())?;
+    let mut means = RowBuf::zeros(labels.classes(), field.dim());
+    for class in 0..labels.classes() {
+        let count = sums.counts[class].max(1) as f64;
+        for (column, value) in means.row_mut(class).iter_mut().enumerate() {
+            let away = origin.map_or(0.0, |o| f64::from(o[column]));
+            *value = ((sums.sums[(class, column)] / count - away) * f64::from(inverse)) as f32;
+        }
+    }
+    let mut mapped = RowBuf::empty(map.len());
+    map_rows(means.rows(), map.rows(), &mut mapped)?;
+    Ok(Units::new(mapped.rows()).into_rows())
+}
+
+/// The map and the proxies, with Adam's memory of both.
+#[derive(Clone)]
+struct State {
+    map: RowBuf,
+    map_adam: Adam,
+    proxies: RowBuf,
+    proxy_adam: Adam,
+}
+
+struct Training<'a> {
+    course: &'a Course,
+    loss: &'a dyn PairLoss,
+    plan: Plan<'a>,
+    /// Classes of at least two rows.
+    classes: Vec<u32>,
+    queries: &'a dyn Corpus,
+    items: &'a dyn Corpus,
+    origin: Option<Vec<f32>>,
+    inverse: f32,
+    batch: Batch,
+    rows: RowBuf,
+    embedded: RowBuf,
+    gradient: RowBuf,
+    /// The map in the coordinates of the problem.
+    to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+}
+
+impl Descent for Training<'_> {
+    type State = State;
+
+    fn step(&mut self, state: &mut State, step: u64, remaining: f64, seed: u64) -> Result<Outcome> {
+        let mut random = Stream::new(seed, "in-batch rows", step);
+        self.batch.draw(&self.plan, &self.classes, &mut random);
+        let origin = self.origin.as_deref();
+        let (queries, items) = (self.queries, self.items);
+        (self.batch).fetch(queries, items, origin, self.inverse, &mut self.rows)?;
+        map_rows(self.rows.rows(), state.map.rows(), &mut self.embedded)?;
+        let embedded = Units::new(self.embedded.rows());
+        let proxies = Units::new(state.proxies.rows());
+        let (loss, by_row, by_proxy) = derivatives(self.loss, &self.batch, &embedded, &proxies);
+        let coefficients = embedded.carry_back(by_row);
+        transposed_product(coefficients.rows(), self.rows.rows(), &mut self.gradient)?;
+        if self.course.lambda > 0.0 {
+            pull_to_orthonormal(&state.map, self.course.lambda as f32, &mut self.gradient);
+        }
+        let rate = self.course.rate * remaining;
+        let values = self.gradient.values();
+        (state.map_adam).step(state.map.values_mut(), values, rate as f32);
+        if let Some(by_proxy) = by_proxy {
+            let by_proxy = proxies.carry_back(by_proxy);
+            let rate = (rate * self.course.proxy_rate) as f32;
+            (state.proxy_adam).step(state.proxies.values_mut(), by_proxy.values(), rate);
+        }
+        let changed = state.map.values().iter().chain(state.proxies.values());
+        check_finite(changed, loss, step)?;
+        Ok(Outcome {
+            loss,
+            ranking: None,
+        })
+    }
+
+    fn map(&self, state: &State) -> Result<Map> {
+        (self.to_map)(&state.map)
+    }
+}
+
+/// The loss of a batch with its derivatives by the directions of all rows, and of all proxies
+/// where these are the anchors.
+fn derivatives(
+    loss: &dyn PairLoss,
+    batch: &Batch,
+    embedded: &Units,
+    proxies: &Units,
+) -> (f64, RowBuf, Option<RowBuf>) {
+    let all = embedded.rows();
+    if !proxies.rows().is_empty() {
+        let (value, by_proxy, by_row) = pull(loss, proxies.rows(), all, &batch.kinds);
+        return (value, by_row, Some(by_proxy));
+    }
+    let first = batch.queries.len();
+    if first == 0 {
+        // Every row is anchor and item.
+        let (value, mut by_row, by_item) = pull(loss, all, all, &batch.kinds);
+        for (sum, other) in by_row.values_mut().iter_mut().zip(by_item.values()) {
+            *sum += other;
+        }
+        return (value, by_row, None);
+    }
+    let (queries, items) = (all.slice(0, first), all.slice(first, all.len()));
+    let (value, mut by_row, by_item) = pull(loss, queries, items, &batch.kinds);
+    by_row.extend(by_item.rows());
+    (value, by_row, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::data::synthetic::Nuisance;
+    use crate::supervision::Supervision;
+
+    const SET: Nuisance = Nuisance {
+        classes: 6,
+        signal: 2,
+        noise: 4,
+        seed: 5,
+    };
+
+    /// Derivative by the map of the loss of one batch, against differences of the loss.
+    fn assert_gradient(loss: &dyn PairLoss, proxies: bool) {
+        let set = SET.rows(40);
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let plan = Plan {
+            relevance: &labels,
+            labels: Some(&labels),
+            proxies,
+            rows: 20,
+            per_class: 4,
+            drawn: 5,
+        };
+        let mut batch = Batch::default();
+        let mut random = Stream::new(1, "test", 0);
+        batch.draw(&plan, &plan.usable_classes(), &mut random);
+        let mut rows = RowBuf::empty(6);
+        (batch.fetch(&set.corpus, &set.corpus, None, 1.0, &mut rows)).unwrap();
+        let mut normal = |len, dim| {
+            let values = (0..len * dim).map(|_| random.normal() as f32).collect();
+            RowBuf::from_values(values, dim).unwrap()
+        };
+        let map = normal(3, 6);
+        let proxies = if proxies {
+            normal(labels.classes(), 3)
+        } else {
+            RowBuf::empty(3)
+        };
+        let value = |map: &RowBuf, proxies: &RowBuf| {
+            let mut embedded = RowBuf::empty(3);
+            map_rows(rows.rows(), map.rows(), &mut embedded).unwrap();
+            let (embedded, proxies) = (Units::new(embedded.rows()), Units::new(proxies.rows()));
+            let found = derivatives(loss, &batch, &embedded, &proxies);
+            let by_row = embedded.carry_back(found.1);
+            let mut gradient = RowBuf::empty(6);
+            transposed_product(by_row.rows(), rows.rows(), &mut gradient).unwrap();
+            (found.0, gradient, found.2.map(|p| proxies.carry_back(p)))
+        };
+        let (_, by_map, by_proxy) = value(&map, &proxies);
+        let close = |slope: f64, found: f32, place: usize| {
+            let tolerance = 0.01 * slope.abs().max(0.05);
+            assert!(
+                (slope - f64::from(found)).abs() < tolerance,
+                "{place}: {slope} {found}"
+            );
+        };
+        for place in 0..18 {
+            let moved = |by: f32| {
+                let mut map = map.clone();
+                map.values_mut()[place] += by;
+                value(&map, &proxies).0
+            };
+            close(
+                (moved(1e-3) - moved(-1e-3)) / 2e-3,
+                by_map.values()[place],
+                place,
+            );
+        }
+        let Some(by_proxy) = by_proxy else { return };
+        for place in 0..proxies.values().len() {
+            let moved = |by: f32| {
+                let mut proxies = proxies.clone();
+                proxies.values_mut()[place] += by;
+                value(&map, &proxies).0
+            };
+            close(
+                (moved(1e-3) - moved(-1e-3)) / 2e-3,
+                by_proxy.values()[place],
+                place,
+            );
+        }
+    }
+
+    #[test]
+    fn gradients_through_the_map_equal_finite_differences() {
+        // All pairs: the set of mined pairs jumps where a difference is taken.
+        let all_pairs = MultiSimilarity {
+            epsilon: 4.0,
+            beta: 10.0,
+            ..MultiSimilarity::default()
+        };
+        assert_gradient(&all_pairs, false);
+        let warm = SupCon {
+            temperature: 0.3,
+            ..SupCon::default()
+        };
+        assert_gradient(&warm, false);
+        let soft = ProxyAnchor {
+            alpha: 8.0,
+            ..ProxyAnchor::default()
+        };
+        assert_gradient(&soft, true);
+    }
+
+    /// Fewer rows than dimensions, off the origin: training in reduced coordinates must see the
+    /// cosines that the finished map gives, centred or not.
+    #[test]
+    fn reduced_coordinates_give_the_cosines_of_the_map() {
+        let mut random = Stream::new(2, "test", 0);
+        let values = (0..12 * 30).map(|_| (2.0 + random.normal()) as f32);
+        let rows = RowBuf::from_values(values.collect(), 30).unwrap();
+        let corpus = MemoryCorpus::new(rows).unwrap();
+        let classes: Vec<i64> = (0..12).map(|row| row % 4).collect();
+        let labels = Labels::from_numbers(&classes).unwrap();
+        let supervision = Supervision::labels(labels);
+        let problem = Problem::new(&corpus, &supervision).unwrap();
+        let field = Field::new(&problem).unwrap();
+        assert!(field.dim() < 12);
+        let map = field.start("test", Start::Random, 3, 1).unwrap();
+        for centre in [true, false] {
+            let origin = field.origin(centre);
+            let mut batch = Batch::default();
+            batch.items.fill(problem.relevance("test").unwrap(), 0..12);
+            let mut reduced = RowBuf::empty(1);
+            (batch.fetch(
+                field.items(),
+                field.items(),
+                origin.as_deref(),
+                1.0,
+                &mut reduced,
+            ))
+            .unwrap();
+            let mut trained = RowBuf::empty(1);
+            map_rows(reduced.rows(), map.rows(), &mut trained).unwrap();
+            let Map::LowRank(finished) = field.carry_back(&map, 1.0, centre).unwrap() else {
+                panic!("expected a low-rank map");
+            };
+            let mut used = RowBuf::empty(1);
+            finished.apply(corpus.rows(), &mut used).unwrap();
+            for (a, b) in trained.values().iter().zip(used.values()) {
+                assert!((a - b).abs() < 1e-3, "{centre}: {a} {b}");
+            }
+        }
+    }
+}
