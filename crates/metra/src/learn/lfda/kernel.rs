@@ -2,7 +2,8 @@
 //!
 //! It runs in coordinates of kernel PCA, where the linear learner needs no change. With all rows as
 //! landmarks this is exact: directions that maximise the ratio lie in the span of the rows, and a
-//! ridge on these coordinates is a ridge on the feature space.
+//! ridge on these coordinates is a ridge on the feature space. Kernel values are f32: before a linear
+//! or polynomial kernel, vectors far from the origin want `--prepare centre`.
 
 use super::{Lfda, Scaling, classes_of};
 use crate::Result;
