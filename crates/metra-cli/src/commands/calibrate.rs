@@ -22,8 +22,8 @@ const ENOUGH: f64 = 10.0;
 /// Find the threshold at a rate of false matches, and store it in a copy of the model.
 ///
 /// Measures all pairs of rows: those of one label should match, those of two should not. Give rows
-/// that the model was not trained on, of identities it has not seen where it will meet new ones; on
-/// training rows the threshold comes out too low.
+/// that the model was not trained on, of identities it has not seen where it will meet new ones:
+/// training has driven its own identities apart, so that on them the threshold comes out too loose.
 #[derive(Args)]
 pub(crate) struct Calibrate {
     /// The model file
@@ -96,8 +96,8 @@ impl Calibrate {
         let trained_on = data == model.origin.data;
         if trained_on {
             tracing::warn!(
-                "{}: the model was trained on these very rows: new ones will be farther apart, and \
-                 fewer true pairs will match than is said here",
+                "{}: the model was trained on these very rows, whose identities it has driven apart: \
+                 on new ones expect more false and fewer true matches than is said here",
                 self.data.display()
             );
         }

@@ -31,7 +31,7 @@ parameters! {
     pub struct RankSvm {
         /// Weight of |w|² beside the mean loss, for vectors at unit mean squared distance from
         /// their mean.
-        lambda: f64 = 3e-3,
+        lambda: f64 = 1e-2,
         /// C of the paper's ½|w|² + C·Σ loss instead; 0 for lambda.
         cost: f64 = 0.0,
         /// Which rows are said to be similar: those of one level, those of different classes of
