@@ -50,12 +50,14 @@ def main():
     loss = losses.MultiSimilarityLoss(alpha=2, beta=50, base=0.5)
     show("multi-similarity without mining", loss(x, LABELS), x)
 
-    x = made(ROWS, 0.2).requires_grad_()
-    mined = miners.MultiSimilarityMiner(epsilon=0.1)(x, LABELS)
-    kept = (len(mined[0]), len(mined[2]))
-    all_pairs = sum(int(a == b) for a in LABELS for b in LABELS) - ROWS
-    print(f"mined {kept} of {(all_pairs, ROWS * ROWS - ROWS - all_pairs)}")
-    show("multi-similarity with mining", loss(x, LABELS, mined), x)
+    # Two margins, so that each of the two rules drops pairs with one of them that it keeps otherwise.
+    for epsilon in [0.1, 0.5]:
+        x = made(ROWS, 0.2).requires_grad_()
+        mined = miners.MultiSimilarityMiner(epsilon=epsilon)(x, LABELS)
+        kept = (len(mined[0]), len(mined[2]))
+        all_pairs = sum(int(a == b) for a in LABELS for b in LABELS) - ROWS
+        print(f"mined {kept} of {(all_pairs, ROWS * ROWS - ROWS - all_pairs)}")
+        show(f"multi-similarity with margin {epsilon}", loss(x, LABELS, mined), x)
 
     x = made(ROWS, 0.2).requires_grad_()
     show("supcon", losses.SupConLoss(temperature=0.1)(x, LABELS), x)
