@@ -139,7 +139,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map by cosine: pairs of a batch weighted by how hard they are.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: MultiSimilarity::describe,
-        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        grid: &[("epsilon", &["0.3", "2"]), ("rate", &["0.001", "0.003"])],
         build: |values| boxed(read::<MultiSimilarity>(values)?.check()),
     },
     Entry {
@@ -147,7 +147,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).",
         needs: "labels, relevance judgements or similar pairs",
         parameters: SupCon::describe,
-        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        grid: &[("temperature", &["0.1", "0.2"]), ("rate", &["0.001", "0.003"])],
         build: |values| boxed(read::<SupCon>(values)?.check()),
     },
     Entry {
@@ -155,7 +155,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map by cosine, with one learned point a class.",
         needs: "labels",
         parameters: ProxyAnchor::describe,
-        grid: &[("lambda", &["1e-4", "1e-2"]), ("rate", &["0.001", "0.003"])],
+        grid: &[("alpha", &["4", "8", "16"])],
         build: |values| boxed(read::<ProxyAnchor>(values)?.check()),
     },
     Entry {
@@ -195,7 +195,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "One linear ranking function an attribute, by squared hinges over pairs.",
         needs: "orderings of classes",
         parameters: RankSvm::describe,
-        grid: &[("lambda", &["0.001", "0.003", "0.01"])],
+        grid: &[("lambda", &["0.003", "0.01", "0.03"])],
         build: |values| boxed(read::<RankSvm>(values)?.check()),
     },
 ];
