@@ -139,7 +139,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map by cosine: pairs of a batch weighted by how hard they are.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: MultiSimilarity::describe,
-        grid: &[("epsilon", &["0.3", "2"]), ("rate", &["0.001", "0.003"])],
+        grid: &[("epsilon", &["0.3", "2"]), ("rate", &["0.003", "0.01"])],
         build: |values| boxed(read::<MultiSimilarity>(values)?.check()),
     },
     Entry {
