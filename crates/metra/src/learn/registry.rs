@@ -147,7 +147,10 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).",
         needs: "labels, relevance judgements or similar pairs",
         parameters: SupCon::describe,
-        grid: &[("temperature", &["0.1", "0.2"]), ("rate", &["0.001", "0.003"])],
+        grid: &[
+            ("temperature", &["0.1", "0.2"]),
+            ("rate", &["0.001", "0.003"]),
+        ],
         build: |values| boxed(read::<SupCon>(values)?.check()),
     },
     Entry {

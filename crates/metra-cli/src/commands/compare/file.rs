@@ -533,7 +533,8 @@ mod tests {
         if std::env::var_os("METRA_WRITE_SCHEMA").is_some() {
             std::fs::write(path, &text).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(kept == text, "write it anew with METRA_WRITE_SCHEMA=1");
     }
 
     #[test]
