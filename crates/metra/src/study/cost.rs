@@ -35,22 +35,34 @@ pub fn timed_on_thread<R>(work: impl FnOnce() -> R) -> (R, f64) {
 
 /// CPU seconds of this process so far; 0 where the system does not tell.
 fn process_seconds() -> f64 {
-    // Fields 14 and 15 of /proc/self/stat, counted in hundredths on Linux. The name in field 2 may
-    // hold blanks, so counting starts behind its closing bracket.
-    let Ok(text) = std::fs::read_to_string("/proc/self/stat") else {
-        return 0.0;
-    };
-    let after_name = text.rsplit(')').next().unwrap_or("");
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|f| f.parse::<f64>().ok());
-    (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
+    cpu_clock(Clock::Process).unwrap_or(0.0)
 }
 
-/// CPU seconds of this thread so far: the first number of its schedstat, in nanoseconds on Linux.
+/// CPU seconds of this thread so far.
 fn thread_seconds() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds * 1e-9)
+    cpu_clock(Clock::Thread)
+}
+
+/// Whose CPU time.
+#[derive(Clone, Copy)]
+enum Clock {
+    Process,
+    Thread,
+}
+
+#[cfg(unix)]
+fn cpu_clock(clock: Clock) -> Option<f64> {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(match clock {
+        Clock::Process => ClockId::ProcessCPUTime,
+        Clock::Thread => ClockId::ThreadCPUTime,
+    });
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
+}
+
+#[cfg(not(unix))]
+fn cpu_clock(_: Clock) -> Option<f64> {
+    None
 }
 
 /// Run `work` and tell how far resident memory rose above what it was before, in bytes; `None`
