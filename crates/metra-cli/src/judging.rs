@@ -4,9 +4,9 @@ use crate::load::protocol_for;
 use crate::subject::Read;
 use anyhow::Result;
 use clap::Args;
-use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::evaluate::Measure;
 use metra::search::Rerank;
-use metra::study::{Classifier, Judging, Protocol, check_protocol};
+use metra::study::{Classifier, Judging, Protocol};
 
 /// Protocol and measures.
 #[derive(Args, Clone)]
@@ -52,25 +52,16 @@ impl JudgedBy {
             Some(classifier) => Protocol::Classify(classifier),
             None => protocol_for(self.protocol, self.repeats, &read.material.supervision),
         };
-        check_protocol(&read.material, protocol)?;
-        let mut measures = if self.measures.is_empty() {
-            protocol.measures()
-        } else {
-            self.measures.clone()
-        };
-        let criterion = self.criterion.unwrap_or_else(|| protocol.criterion());
-        if !measures.contains(&criterion) {
-            measures.insert(0, criterion);
-        }
-        let judging = Judging {
+        let (judging, criterion) = Judging::new(
+            &read.material,
             protocol,
-            measures,
-            ties: Ties::Expected,
-            tie_rank: None,
-            gain: Gain::Linear,
-            empty: Empty::Skip,
+            self.measures.clone(),
+            self.criterion,
             seed,
+        )?;
+        let judging = Judging {
             rerank: self.rerank,
+            ..judging
         };
         Ok((judging, criterion))
     }

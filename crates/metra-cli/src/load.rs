@@ -224,8 +224,7 @@ pub(crate) fn protocol_for(
     match (asked, supervision) {
         (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot { repeats },
         (Some(protocol), _) => protocol,
-        (None, Supervision::Judgements(_)) => Protocol::Judged,
-        (None, _) => Protocol::LeaveOneOut,
+        (None, supervision) => Protocol::default_for(supervision),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::subject::Read;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use metra::data::SplitSet;
-use metra::study::{HoldOut, Parts, Portion, folds, hold_out};
+use metra::study::{HoldOut, Parts, folds};
 use metra_files::{Filter, read_splits};
 use std::path::PathBuf;
 
@@ -82,23 +82,8 @@ impl Splitting {
     /// The parts of every split with the seed of its fits.
     pub(crate) fn parts(&self, read: &Read<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
         let (material, units) = (&read.material, read.units);
-        // Beyond some thousand rows a held-out part gains no precision that matters.
-        let validation = Portion {
-            share: self.validation,
-            most: 4_000,
-        };
-        let test = Portion {
-            share: self.test,
-            most: 20_000,
-        };
-        let inner = |train: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<(Parts, u64)> {
-            let (train, validation) =
-                hold_out(material, &train, kind, validation, seed, "validation")?;
-            let parts = Parts {
-                train,
-                validation,
-                test,
-            };
+        let inner = |rest: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<(Parts, u64)> {
+            let parts = Parts::within(material, rest, test, kind, self.validation, seed)?;
             Ok((parts, seed))
         };
         if let Some(path) = &self.splits {
@@ -144,8 +129,9 @@ impl Splitting {
         (0..self.draws)
             .map(|draw| {
                 let seed = self.seed + draw;
-                let (train, test) = hold_out(material, units, kind, test, seed, "test")?;
-                inner(train, test, seed)
+                let shares = (self.validation, self.test);
+                let parts = Parts::draw(material, units, kind, shares, seed)?;
+                Ok((parts, seed))
             })
             .collect()
     }

@@ -116,6 +116,44 @@ impl Corpus for MemoryCorpus {
     }
 }
 
+/// Rows that lie in somebody else's memory, such as an array of another language.
+#[derive(Debug, Clone, Copy)]
+pub struct BorrowedCorpus<'a>(Rows<'a>);
+
+impl<'a> BorrowedCorpus<'a> {
+    /// Take rows whose values are all finite.
+    pub fn new(rows: Rows<'a>) -> Result<Self> {
+        check_rows(0, rows)?;
+        Ok(BorrowedCorpus(rows))
+    }
+}
+
+impl Corpus for BorrowedCorpus<'_> {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        gather_from(self.0, rows, out)
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        scan_view(self.0, range, visit)
+    }
+
+    fn view(&self) -> Option<Rows<'_>> {
+        Some(self.0)
+    }
+}
+
 /// Some rows of another corpus, in a given order.
 pub struct Subset<'a> {
     inner: &'a dyn Corpus,

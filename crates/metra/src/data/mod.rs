@@ -11,7 +11,7 @@ mod split;
 pub mod synthetic;
 
 pub use corpus::{
-    Batch, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite, fingerprint,
+    Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite, fingerprint,
 };
 pub use element::ElementMap;
 pub use groups::Groups;

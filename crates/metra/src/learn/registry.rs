@@ -238,6 +238,17 @@ impl Entry {
         }
     }
 
+    /// Values worth trying of the parameters that are not fixed.
+    pub fn open_grid(&self, fixed: &BTreeMap<String, String>) -> Vec<(String, Vec<String>)> {
+        (self.grid.iter())
+            .filter(|(name, _)| !fixed.contains_key(*name))
+            .map(|(name, values)| {
+                let values = values.iter().map(|v| (*v).to_owned()).collect();
+                ((*name).to_owned(), values)
+            })
+            .collect()
+    }
+
     /// Whether it can learn from this.
     pub fn learns_from(&self, supervision: &Supervision) -> bool {
         let words: &[&str] = match supervision {
@@ -300,6 +311,14 @@ mod tests {
             // What a learner records can be set again.
             assert!(entry.build(&learner.parameters()).is_ok());
         }
+    }
+
+    #[test]
+    fn an_open_grid_leaves_out_what_is_fixed() {
+        let fixed = BTreeMap::from([("margin".to_owned(), "1".to_owned())]);
+        let grid = find("warca").unwrap().open_grid(&fixed);
+        assert!(grid.iter().all(|(name, _)| name != "margin"));
+        assert!(grid.iter().any(|(name, _)| name == "lambda"));
     }
 
     #[test]

@@ -86,6 +86,23 @@ pub struct Portion {
     pub most: usize,
 }
 
+impl Portion {
+    // Beyond some thousand rows a held-out part gains no precision that matters.
+
+    /// A validation part of this share.
+    pub fn validation(share: f64) -> Self {
+        Portion { share, most: 4_000 }
+    }
+
+    /// A test part of this share.
+    pub fn test(share: f64) -> Self {
+        Portion {
+            share,
+            most: 20_000,
+        }
+    }
+}
+
 /// Units (rows with labels, queries with judgements) of each part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parts {
@@ -95,6 +112,53 @@ pub struct Parts {
     pub validation: Vec<u64>,
     /// To be read once.
     pub test: Vec<u64>,
+}
+
+impl Parts {
+    /// One random test part and, out of the rest, one validation part, of these shares. Nothing is
+    /// held out for a share of 0, or where `kind` says so.
+    pub fn draw(
+        material: &Material<'_>,
+        units: &[u64],
+        kind: HoldOut,
+        (validation, test): (f64, f64),
+        seed: u64,
+    ) -> Result<Self> {
+        let (rest, test) = match test == 0.0 {
+            true => (units.to_vec(), Vec::new()),
+            false => hold_out(material, units, kind, Portion::test(test), seed, "test")?,
+        };
+        Self::within(material, rest, test, kind, validation, seed)
+    }
+
+    /// A validation part of this share out of what is left beside a given test part.
+    pub fn within(
+        material: &Material<'_>,
+        rest: Vec<u64>,
+        test: Vec<u64>,
+        kind: HoldOut,
+        validation: f64,
+        seed: u64,
+    ) -> Result<Self> {
+        let portion = Portion::validation(validation);
+        let (train, validation) = match validation == 0.0 {
+            true => (rest, Vec::new()),
+            false => hold_out(material, &rest, kind, portion, seed, "validation")?,
+        };
+        Ok(Parts {
+            train,
+            validation,
+            test,
+        })
+    }
+
+    /// Training and validation part together, in order: what the metric that the test part judges
+    /// has learned from.
+    pub fn learned_from(&self) -> Vec<u64> {
+        let mut units = [&self.train[..], &self.validation].concat();
+        units.sort_unstable();
+        units
+    }
 }
 
 /// Split `units` in two: kept and held out.

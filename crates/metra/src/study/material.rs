@@ -99,6 +99,14 @@ impl FromStr for Protocol {
 }
 
 impl Protocol {
+    /// What fits the supervision.
+    pub fn default_for(supervision: &Supervision) -> Self {
+        match supervision {
+            Supervision::Judgements(_) => Protocol::Judged,
+            _ => Protocol::LeaveOneOut,
+        }
+    }
+
     /// Measures worth showing.
     pub fn measures(self) -> Vec<Measure> {
         match self {
@@ -163,10 +171,52 @@ pub struct Judging {
     pub rerank: Option<Rerank>,
 }
 
+impl Judging {
+    /// By this protocol with these measures, or with those worth showing; and the measure to
+    /// choose by, which is among them.
+    pub fn new(
+        material: &Material<'_>,
+        protocol: Protocol,
+        mut measures: Vec<Measure>,
+        criterion: Option<Measure>,
+        seed: u64,
+    ) -> Result<(Self, Measure)> {
+        check_protocol(material, protocol)?;
+        if measures.is_empty() {
+            measures = protocol.measures();
+        }
+        let criterion = criterion.unwrap_or_else(|| protocol.criterion());
+        if !measures.contains(&criterion) {
+            measures.insert(0, criterion);
+        }
+        let judging = Judging {
+            protocol,
+            measures,
+            ties: Ties::Expected,
+            tie_rank: None,
+            gain: Gain::Linear,
+            empty: Empty::Skip,
+            seed,
+            rerank: None,
+        };
+        Ok((judging, criterion))
+    }
+}
+
 impl<'a> Material<'a> {
     /// Number of units that can be split.
     pub fn units(&self) -> u64 {
         self.supervision.queries()
+    }
+
+    /// The units that can be split: rows, or those queries that have something relevant.
+    pub fn askable(&self) -> Vec<u64> {
+        match &self.supervision {
+            Supervision::Judgements(judgements) => (0..self.units())
+                .filter(|query| !judgements.of(*query).is_empty())
+                .collect(),
+            _ => (0..self.units()).collect(),
+        }
     }
 
     /// The labels that rows are split and judged by.
@@ -213,11 +263,15 @@ impl<'a> Material<'a> {
                 Ok((steps, map))
             }
             (supervision, _) => {
-                let part = Subset::new(self.items.corpus, units.to_vec())?;
+                let all = self.items.corpus;
+                let some = Subset::new(all, units.to_vec())?;
+                // The whole may be one slice, which a list of its rows would hide.
+                let whole = units.iter().copied().eq(0..all.len());
+                let part: &dyn Corpus = if whole { all } else { &some };
                 let groups = self.items.groups.map(|g| g.select(units));
                 let supervision = supervision.select(units)?;
-                let steps = recipe.fit(&part, groups.as_ref())?;
-                let seen = PreparedCorpus::new(&part, groups.as_ref(), &steps);
+                let steps = recipe.fit(part, groups.as_ref())?;
+                let seen = PreparedCorpus::new(part, groups.as_ref(), &steps);
                 let prepared = Prepared::new(seen, self.storage.memory)?;
                 let problem = Problem::new(prepared.corpus(), &supervision)?;
                 let map = fit_validated(learner, &problem, run, &steps, validate)?;

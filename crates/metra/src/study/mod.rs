@@ -9,6 +9,7 @@ mod holdout;
 mod material;
 mod repeat;
 mod scores;
+mod training;
 
 pub use classifier::Classifier;
 pub use folds::{folds, pool};
@@ -16,6 +17,7 @@ pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
 pub use scores::Scores;
+pub use training::Training;
 
 use crate::evaluate::{Comparison, Measure};
 use crate::learn::{Learner, Observer, Recipe, Run, registry};

@@ -378,8 +378,11 @@ impl JudgeSection {
 
 impl MethodSection {
     fn read(self) -> Result<Method> {
+        let settings = (self.set.iter())
+            .map(|(name, value)| (name.clone(), value.text()))
+            .collect();
         let grid = match self.grid {
-            None => default_grid(&self.method, self.set.keys())?,
+            None => registry::find(&self.method)?.open_grid(&settings),
             Some(grid) => (grid.into_iter())
                 .map(|(name, values)| (name, values.iter().map(Value::text).collect()))
                 .collect(),
@@ -391,9 +394,7 @@ impl MethodSection {
         Ok(Method {
             name: self.name.unwrap_or_else(|| self.method.clone()),
             method: self.method,
-            settings: (self.set.iter())
-                .map(|(name, value)| (name.clone(), value.text()))
-                .collect(),
+            settings,
             recipe: match &self.prepare {
                 Some(prepare) => parsed("prepare", prepare)?,
                 None => Recipe::default(),
@@ -403,19 +404,6 @@ impl MethodSection {
             published,
         })
     }
-}
-
-/// The registry's grid without what is fixed.
-pub(super) fn default_grid<'a>(
-    method: &str,
-    fixed: impl Iterator<Item = &'a String> + Clone,
-) -> Result<Vec<(String, Vec<String>)>> {
-    let grid = registry::find(method)?.grid.iter();
-    let open = grid.filter(|(name, _)| !fixed.clone().any(|fixed| fixed == name));
-    let texts = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
-    Ok(open
-        .map(|(name, values)| ((*name).to_owned(), texts(values)))
-        .collect())
 }
 
 fn parsed<T>(key: &str, text: &str) -> Result<T>
@@ -535,13 +523,5 @@ mod tests {
         }
         let kept = std::fs::read_to_string(path).unwrap();
         assert!(kept == text, "write it anew with METRA_WRITE_SCHEMA=1");
-    }
-
-    #[test]
-    fn a_default_grid_leaves_out_what_is_fixed() {
-        let fixed = ["margin".to_owned()];
-        let grid = default_grid("warca", fixed.iter()).unwrap();
-        assert!(grid.iter().all(|(name, _)| name != "margin"));
-        assert!(grid.iter().any(|(name, _)| name == "lambda"));
     }
 }

@@ -4,7 +4,7 @@ mod file;
 mod follow;
 mod table;
 
-use self::file::{Asked, TRIALS, default_grid};
+use self::file::{Asked, TRIALS};
 use self::follow::Follower;
 use crate::args::Common;
 use crate::command_line::command_line;
@@ -20,7 +20,6 @@ use metra::data::fingerprint;
 use metra::learn::{Recipe, registry};
 use metra::study::compare::{Costs, DataFacts, Experiment, Log, Method, Record, Results};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -222,8 +221,7 @@ impl Compare {
         }
         let costs = experiment.costs(&log, threads)?;
         write(&folder.join("results.json"), &results.to_json()?)?;
-        let text = serde_json::to_string_pretty(&costs)? + "\n";
-        write(&folder.join("costs.json"), &text)?;
+        write(&folder.join("costs.json"), &costs.to_json()?)?;
         let report = folder.join("report.html");
         write(&report, &metra_report::html(&results, Some(&costs))?)?;
         if let Some(page) = &self.page {
@@ -259,7 +257,7 @@ impl Compare {
         let (judging, criterion) = asked.judged_by.judging(read, splitting.seed)?;
         let material = &read.material;
         let mut methods = if asked.methods.is_empty() {
-            self.methods_by_flags(read)?
+            Method::contenders(&self.methods, &material.supervision, &self.prepare)?
         } else {
             asked.methods
         };
@@ -292,51 +290,6 @@ impl Compare {
             facts: asked.facts,
             names,
         })
-    }
-
-    /// The methods named, or all that can learn from the data; those that learn nothing always
-    /// compete, on the vectors as they are.
-    fn methods_by_flags(&self, read: &Read<'_>) -> Result<Vec<Method>> {
-        let mut chosen: Vec<&str> = Experiment::BASES.to_vec();
-        if self.methods.is_empty() {
-            let fitting = registry::ENTRIES
-                .iter()
-                .filter(|entry| entry.learns_from(&read.material.supervision))
-                .filter(|entry| !entry.has("kernel"));
-            chosen.extend(fitting.map(|entry| entry.name));
-        } else {
-            for name in &self.methods {
-                chosen.push(registry::find(name)?.name);
-            }
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        chosen.retain(|name| seen.insert(*name));
-        let method = |name: String, method: &str, recipe: Recipe| -> Result<Method> {
-            Ok(Method {
-                name,
-                method: method.to_owned(),
-                settings: BTreeMap::new(),
-                recipe,
-                grid: default_grid(method, std::iter::empty())?,
-                spaces: Vec::new(),
-                published: BTreeMap::new(),
-            })
-        };
-        let mut methods = Vec::new();
-        for name in chosen {
-            let is_base = Experiment::BASES.contains(&name);
-            let plain = if is_base {
-                Recipe::default()
-            } else {
-                self.prepare.clone()
-            };
-            methods.push(method(name.to_owned(), name, plain)?);
-            if is_base && self.prepare != Recipe::default() {
-                let prepared = format!("{name} after {}", self.prepare);
-                methods.push(method(prepared, name, self.prepare.clone())?);
-            }
-        }
-        Ok(methods)
     }
 
     /// Measure every method whose cost is not known in a process of its own, where nothing that

@@ -15,12 +15,11 @@ use crate::subject::{Read, Subject};
 use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::data::fingerprint;
 use metra::evaluate::Measure;
 use metra::learn::{Recipe, registry};
-use metra::metric::{Embedding, Gain as MeasuredGain, HeldOut, Model, Origin, Space};
-use metra::study::cost::{Timing, product_seconds, timed};
-use metra::study::{Chosen, Fitted, HoldOut, Parts, Study, Verdicts, pool, summarise};
+use metra::metric::{Embedding, Model, Space};
+use metra::study::cost::{Timing, product_seconds};
+use metra::study::{Chosen, Fitted, HoldOut, Parts, Study, Training, Verdicts, pool, summarise};
 use metra::supervision::Supervision;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -143,7 +142,7 @@ impl Train {
         report.pooled = pooled.as_ref().map(PooledReport::new);
         if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
             let judged = verdicts.first().map(|v| (v, kind));
-            let model = self.model(&study, &chosen, fitted, parts, judged, items, common)?;
+            let model = self.model(&study, (&chosen, fitted), parts, judged, items, common)?;
             model.save(path)?;
             if !common.json {
                 let what = format!(
@@ -215,24 +214,18 @@ impl Train {
                 print::count(parts.test.len() as u64)
             );
         }
-        let chosen = study.choose(&parts.train, &parts.validation, &mut reporter, Some(&STOP))?;
-        // What the test part judges has learned from the validation part too.
-        let mut learned_from = parts.train.clone();
-        learned_from.extend_from_slice(&parts.validation);
-        learned_from.sort_unstable();
-        metra::study::Watch::begin(&mut reporter, "fit");
-        let (fitted, cpu) = timed(|| study.fit(&learned_from, &chosen, &mut reporter, Some(&STOP)));
-        let fitted = fitted?;
+        let training = study.train(parts, &mut reporter, Some(&STOP))?;
         let timing = self.timing.then(|| Timing {
-            fit_cpu_seconds: cpu,
+            fit_cpu_seconds: training.cpu_seconds,
             product_seconds: product_seconds(),
         });
-        let base = study.choose_base(&parts.train, &parts.validation)?;
-        let verdicts = if parts.test.is_empty() {
-            None
-        } else {
-            Some(study.judge_test(&fitted.chain, base, &parts.test, &learned_from)?)
-        };
+        let Training {
+            chosen,
+            fitted,
+            base,
+            verdicts,
+            cpu_seconds,
+        } = training;
         reporter.finish();
         let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, metra::evaluate::Comparison)>| {
             verdicts
@@ -240,7 +233,7 @@ impl Train {
                 .map_or_else(Vec::new, |v| print::rows(pick(v)))
         };
         let comparisons = match &study.material.supervision {
-            Supervision::Comparisons(said) => Some(said.select(&learned_from)?.len()),
+            Supervision::Comparisons(said) => Some(said.select(&parts.learned_from())?.len()),
             _ => None,
         };
         let report = SplitReport {
@@ -268,65 +261,29 @@ impl Train {
             chosen,
             fitted,
             base,
-            cpu_seconds: cpu,
+            cpu_seconds,
         })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a model gathers what all earlier steps found"
-    )]
     fn model(
         &self,
         study: &Study<'_>,
-        chosen: &Chosen,
-        fitted: Fitted,
+        (chosen, fitted): (&Chosen, Fitted),
         parts: &Parts,
-        verdicts: Option<(&Verdicts, HoldOut)>,
+        judged: Option<(&Verdicts, HoldOut)>,
         items: &Loaded,
         common: &Common,
     ) -> Result<Model> {
         let fitted = if self.refit && !parts.test.is_empty() {
-            let mut all = [&parts.train[..], &parts.validation, &parts.test].concat();
-            all.sort_unstable();
             let mut reporter = Reporter::new();
-            metra::study::Watch::begin(&mut reporter, "refit");
             if !common.json {
                 tracing::info!("fit on everything with the chosen settings");
             }
-            study.fit(&all, chosen, &mut reporter, Some(&STOP))?
+            study.refit(parts, chosen, &mut reporter, Some(&STOP))?
         } else {
             fitted
         };
-        let held_out = verdicts.map(|(verdicts, kind)| HeldOut {
-            kind: kind.to_string(),
-            queries: verdicts.base.queries().len() as u64,
-            measures: (verdicts.rows.iter())
-                .map(|(measure, c)| {
-                    let gain = MeasuredGain {
-                        base: c.base,
-                        learned: c.learned,
-                        low: c.low,
-                        high: c.high,
-                    };
-                    (measure.to_string(), gain)
-                })
-                .collect(),
-        });
-        let origin = Origin {
-            method: self.method.clone(),
-            parameters: fitted.parameters,
-            prepare: chosen.recipe.to_string(),
-            seed: study.seed,
-            data: fingerprint(items.table.corpus.as_ref())?,
-            supervision: study.material.supervision.fingerprint(),
-            facts: fitted.facts,
-            held_out,
-        };
-        Ok(Model::new(
-            items.table.narrowing.clone(),
-            fitted.chain,
-            origin,
-        )?)
+        let narrowing = items.table.narrowing.clone();
+        Ok(study.model(chosen, fitted, judged, narrowing)?)
     }
 }

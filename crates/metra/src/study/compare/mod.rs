@@ -6,6 +6,7 @@
 //! depend on threads, on interruptions or on the order in which trials end. `course` says what is
 //! to be done next for a method on a split, `run` does it, `summary` makes [`Results`] of it.
 
+mod contenders;
 mod course;
 mod log;
 mod results;

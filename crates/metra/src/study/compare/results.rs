@@ -337,6 +337,21 @@ pub struct Costs {
     pub cpu_seconds: f64,
 }
 
+impl Costs {
+    /// As text.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string_pretty(self)
+            .map(|text| text + "\n")
+            .map_err(|error| Error::Data(format!("the costs cannot be written: {error}")))
+    }
+
+    /// From text.
+    pub fn from_json(text: &str) -> Result<Self> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::Data(format!("these are not costs of compare: {error}")))
+    }
+}
+
 /// What one line cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

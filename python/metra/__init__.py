@@ -1,0 +1,93 @@
+"""Learn what "similar" means, over vectors you already have.
+
+Estimators follow the rules of scikit-learn, models are files that the command ``metra`` reads and
+writes too, and everything is judged on held-out parts with intervals.
+
+>>> import metra
+>>> from sklearn.datasets import load_digits
+>>> X, y = load_digits(return_X_y=True)
+>>> learned = metra.Warca(n_components=16, steps=100).fit(X[:1200], y[:1200])
+>>> result = metra.evaluate(learned, X[1200:], y[1200:])
+>>> result["map"] > metra.evaluate("euclid", X[1200:], y[1200:])["map"]
+True
+"""
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from ._metra import (
+    DataError,
+    DivergedError,
+    InternalError,
+    MetraError,
+    Model,
+    ModelFileError,
+    ParameterError,
+    SupervisionError,
+    __version__,
+    methods,
+)
+
+# Loaded when first used: scikit-learn alone takes ten times as long to import as all of this.
+_LAZY = {
+    "evaluate": "evaluation",
+    "Evaluation": "evaluation",
+    "bootstrap": "evaluation",
+    "compare": "comparison",
+    "Comparison": "comparison",
+    "plot_cmc": "plots",
+    "plot_embedding": "plots",
+    "plot_history": "plots",
+    "stores": "stores",
+    "learners": "learners",
+}
+
+
+def load(path: _Any) -> Model:
+    """Read a model file, whether Python or the command wrote it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Model
+        What maps and compares vectors; ``metra.from_model`` makes an estimator of it.
+    """
+    return Model.load(path)
+
+
+def _class_names() -> dict[str, str]:
+    from ._names import class_name
+
+    return {class_name(entry["name"]): entry["name"] for entry in methods()}
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        module = _import_module(f".{_LAZY[name]}", __name__)
+        return module if name == _LAZY[name] else getattr(module, name)
+    if name == "from_model" or name in _class_names():
+        return getattr(_import_module(".learners", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "from_model", *_class_names()})
+
+
+__all__ = [
+    "DataError",
+    "DivergedError",
+    "InternalError",
+    "MetraError",
+    "Model",
+    "ModelFileError",
+    "ParameterError",
+    "SupervisionError",
+    "__version__",
+    "load",
+    "methods",
+]

@@ -1,0 +1,489 @@
+"""Estimators by the rules of scikit-learn, made from the library's registry."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _metra
+from ._arrays import as_rows, unpacked, working_type
+from ._docs import docstring
+from ._names import class_name, library_name, parameter_name
+from ._progress import watcher
+from ._told import names, told
+
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # scikit-learn before 1.6 has it as a method
+
+    def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
+        return estimator._validate_data(X, **options)
+
+
+# Keywords that every estimator has beside its learner's own parameters.
+SHARED: dict[str, Any] = {
+    "prepare": "none",
+    "score_by": None,
+    "holdout": None,
+    "validation": 0.0,
+    "test": 0.0,
+    "refit": False,
+    "grid": None,
+    "criterion": None,
+    "protocol": None,
+    "random_state": 1,
+    "n_jobs": None,
+    "verbose": False,
+}
+
+
+class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What all estimators share: learning, mapping, distances, files."""
+
+    _method: str
+    _needs: str
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        queries: Any = None,
+        qrels: Any = None,
+        pairs: Any = None,
+        triplets: Any = None,
+        quadruplets: Any = None,
+        orderings: Any = None,
+        taxonomy: Any = None,
+        cameras: Any = None,
+        query_cameras: Any = None,
+        callback: Any = None,
+    ) -> MetricLearner:
+        """Learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The vectors; with `queries`, the items. C-contiguous float32 is not copied.
+        y : array-like of shape (n_samples,), optional
+            A class of every row.
+        queries : array-like of shape (n_queries, n_features), optional
+            Vectors of queries, where they are not rows of `X`.
+        qrels : array-like, mapping or sparse matrix, optional
+            Which items are relevant to which queries, by row numbers: rows (query, item) or
+            (query, item, grade), ``{query: {item: grade}}``, or a matrix of grades.
+        pairs : array-like of shape (n_pairs, 2) or (n_pairs, 3), or (pairs, labels), optional
+            Row numbers of two vectors that are similar (1) or not (0 or -1); without a third column
+            all are similar.
+        triplets : array-like of shape (n_triplets, 3), optional
+            Row numbers of an anchor, one that is near to it, and one that is far.
+        quadruplets : array-like of shape (n_quadruplets, 4) or (n_quadruplets, 5), optional
+            Row numbers of a pair and of another pair that is farther apart; a fifth column of 0
+            asks for no margin between them.
+        orderings : mapping or list of str, optional
+            Orderings of classes by attributes, ``{"smiling": "A<B~C"}``; needs `y`.
+        taxonomy : mapping or list of pairs, optional
+            Parent of every class and group; needs `y`.
+        cameras, query_cameras : array-like, optional
+            Camera or session of every row (query), for ``prepare="centre-groups"`` and protocols of
+            re-identification.
+        callback : callable, optional
+            Called as ``callback(phase, step, steps, loss, validation)`` some times a second; what it
+            raises ends the fit.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        given = (qrels, pairs, triplets, quadruplets)
+        if y is None and self._needs != "nothing" and all(part is None for part in given):
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                f"it learns from {self._needs}"
+            )
+        X = self._vectors(X, reset=True)
+        if y is not None:
+            _check_rows(y, X, "y")
+        if cameras is not None:
+            _check_rows(cameras, X, "cameras")
+        if queries is not None:
+            queries = as_rows(queries)
+        said = told(
+            y if self._needs != "nothing" else np.zeros(len(X), dtype=np.int64),
+            qrels=qrels,
+            pairs=pairs,
+            triplets=triplets,
+            quadruplets=quadruplets,
+            orderings=orderings,
+            taxonomy=taxonomy,
+            cameras=cameras,
+            query_cameras=query_cameras,
+        )
+        order = self._order()
+        with watcher(type(self).__name__, self.verbose, callback) as tell:
+            found = _metra.train(order, X, queries, said, tell)
+        self._learned(found["model"])
+        self.history_ = found["history"]
+        self.n_iter_ = max((m["step"] for m in self.history_ if m["phase"] != ""), default=1)
+        self.trials_ = found["trials"]
+        self.chosen_ = {parameter_name(k): _value(v) for k, v in found["settings"].items()}
+        self.test_ = found["test"]
+        self.base_ = found["base"]
+        self.cpu_seconds_ = found["cpu_seconds"]
+        return self
+
+    def _order(self) -> dict[str, Any]:
+        settings = {}
+        for name in _own_parameters(type(self)):
+            value = getattr(self, name)
+            if value is not None:
+                settings[library_name(name)] = _text(value)
+        grid = [
+            (name if name == "prepare" else library_name(name), [_text(v) for v in values])
+            for name, values in (self.grid or {}).items()
+        ]
+        for name, _ in grid:
+            settings.pop(name, None)
+        scores = self.score_by
+        scores = [] if scores is None else [scores] if isinstance(scores, str) else list(scores)
+        nothing = self.validation == 0.0 and self.test == 0.0
+        return {
+            "method": self._method,
+            "settings": settings,
+            "grid": grid,
+            "prepare": self.prepare,
+            "scores": scores,
+            "base": None,
+            "holdout": "none" if nothing and self.holdout is None else self.holdout,
+            "validation": float(self.validation),
+            "test": float(self.test),
+            "refit": bool(self.refit),
+            "protocol": self.protocol,
+            "measures": [],
+            "criterion": self.criterion,
+            "seed": _seed(self.random_state),
+            "threads": _threads(self.n_jobs),
+        }
+
+    def _learned(self, model: Any) -> None:
+        self.model_ = model
+        matrix = model.components()
+        if matrix is not None:
+            self.components_, self.offset_ = matrix
+        if model.two_sided:
+            self.query_components_, self.query_offset_ = model.components(True)
+        self.n_features_in_ = model.input_dim
+
+    def _vectors(self, X: Any, reset: bool = False) -> np.ndarray:
+        """Vectors as scikit-learn checks them, without a copy where they can be used as they are."""
+        X = unpacked(X)
+        if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+            wanted: Any = working_type(X.dtype)
+        else:
+            wanted = [np.float64, np.float32]
+        least = 2 if reset else 1
+        return validate_data(
+            self, X, reset=reset, dtype=wanted, order="C", ensure_min_samples=least
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.output_dim
+
+    def transform(self, X: Any, cameras: Any = None) -> np.ndarray:
+        """Map items, so that plain distances between mapped vectors are the learned ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The vectors.
+        cameras : array-like of shape (n_samples,), optional
+            Camera of every row, where ``prepare`` needs it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+            To be compared by ``model_.score``: Euclidean distance, cosine or inner product.
+        """
+        return self.transform_item(X, cameras)
+
+    def transform_item(self, X: Any, cameras: Any = None) -> np.ndarray:
+        """Map items; see `transform`."""
+        check_is_fitted(self)
+        return self.model_.transform_items(self._vectors(X), names(cameras))
+
+    def transform_query(self, X: Any, cameras: Any = None) -> np.ndarray:
+        """Map queries, which learners of a bilinear similarity map otherwise than items."""
+        check_is_fitted(self)
+        return self.model_.transform_queries(self._vectors(X), names(cameras))
+
+    def pair_score(self, pairs: Any) -> np.ndarray:
+        """How similar the two vectors of each pair are; more is more similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (left, right)
+            The vectors of the pairs: query and item, where they are mapped differently.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores in the order of the pairs.
+        """
+        check_is_fitted(self)
+        left, right = _two_sides(pairs)
+        return -self.model_.pair_dissimilarity(self._vectors(left), self._vectors(right))
+
+    def pair_distance(self, pairs: Any) -> np.ndarray:
+        """Learned distance between the two vectors of each pair; see `pair_score`.
+
+        With the Euclidean score this is the Mahalanobis distance (its root), with cosine
+        1 - cosine. An inner product is no distance: use `pair_score` there.
+        """
+        dissimilarity = -self.pair_score(pairs)
+        return _as_distance(self.model_.score, dissimilarity)
+
+    def distances(self, X: Any, items: Any = None) -> np.ndarray:
+        """All distances between rows of `X` and `items` (or of `X`), for ``metric="precomputed"``."""
+        check_is_fitted(self)
+        X = self._vectors(X)
+        other = X if items is None else self._vectors(items)
+        out = _as_distance(self.model_.score, self.model_.dissimilarity(X, other))
+        if items is None:
+            np.fill_diagonal(out, 0.0)
+        return out
+
+    def get_metric(self) -> Any:
+        """The learned distance as a function of two vectors, for ``metric=`` of scikit-learn.
+
+        Returns
+        -------
+        callable
+            ``distance(u, v)``; it keeps the model and no data.
+        """
+        check_is_fitted(self)
+        return _Distance(self.model_)
+
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """M such that the squared distance is (u - v)^T M (u - v), for linear maps by Euclid."""
+        check_is_fitted(self)
+        model = self.model_
+        if model.score != "euclid" or model.two_sided or model.prepare != "none":
+            raise ValueError(
+                "there is no such matrix: expected one linear map compared by euclid, but found "
+                f"score {model.score}, prepare {model.prepare}"
+            )
+        if not hasattr(self, "components_"):
+            return np.eye(self.n_features_in_, dtype=np.float32)
+        return self.components_.T @ self.components_
+
+    def kneighbors(self, queries: Any, items: Any, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest items of every query, by exact search.
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, k)
+            Row numbers of the items, nearest first.
+        dissimilarities : ndarray of shape (n_queries, k)
+            Smaller is nearer.
+        """
+        check_is_fitted(self)
+        threads = _threads(self.n_jobs)
+        queries, items = self._vectors(queries), self._vectors(items)
+        return self.model_.search(queries, items, k, threads=threads)
+
+    def score(self, X: Any, y: Any = None, measure: str = "map", **said: Any) -> float:
+        """A ranking measure: every row is a query and all others are searched.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The vectors.
+        y : array-like of shape (n_samples,)
+            A class of every row.
+        measure : str, default="map"
+            Any measure that `metra.evaluate` knows.
+        **said
+            What else `metra.evaluate` takes, such as `queries` and `qrels`.
+
+        Returns
+        -------
+        float
+            The mean over queries.
+        """
+        from .evaluation import evaluate
+
+        check_is_fitted(self)
+        self._vectors(X)
+        return evaluate(self, X, y, measures=[measure], n_jobs=self.n_jobs, **said)[measure]
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that the command ``metra`` reads too."""
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: Any) -> MetricLearner:
+        """An estimator with the model of a file; its parameters are those of the file."""
+        return from_model(_metra.Model.load(path), cls)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._needs != "nothing"
+        # Vectors are kept as float32 whatever they came as.
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {"requires_y": self._needs != "nothing", "preserves_dtype": ["float32"]}
+
+
+class _Distance:
+    """The learned distance between two vectors; it can be pickled."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, u: Any, v: Any) -> float:
+        left, right = (np.asarray(part, dtype=np.float64)[np.newaxis] for part in (u, v))
+        found = self.model.pair_dissimilarity(left, right)
+        return float(_as_distance(self.model.score, found)[0])
+
+
+def _as_distance(score: str, dissimilarity: np.ndarray) -> np.ndarray:
+    if score == "euclid":
+        return np.sqrt(np.maximum(dissimilarity, 0.0))
+    if score == "cosine":
+        return np.maximum(1.0 + dissimilarity, 0.0)
+    if score.startswith("blocks"):
+        return dissimilarity
+    raise ValueError(
+        "an inner product is no distance: use pair_score, or fit with score_by='euclid' or 'cosine'"
+    )
+
+
+def _two_sides(pairs: Any) -> tuple[Any, Any]:
+    if isinstance(pairs, tuple) and len(pairs) == 2:
+        return pairs
+    array = np.asarray(pairs)
+    if array.ndim != 3 or array.shape[1] != 2:
+        raise ValueError(
+            f"expected pairs of vectors of the shape (n_pairs, 2, n_features), or two arrays, but "
+            f"found {array.shape}"
+        )
+    return np.ascontiguousarray(array[:, 0]), np.ascontiguousarray(array[:, 1])
+
+
+def _check_rows(values: Any, X: np.ndarray, what: str) -> None:
+    # The words are scikit-learn's, which its own checks look for.
+    if np.shape(values)[:1] != (len(X),):
+        found = np.shape(values)[0] if np.shape(values) else "one value"
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {what} must have one "
+            f"value a row: expected {len(X)}, but found {found}"
+        )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _threads(n_jobs: int | None) -> int | None:
+    if n_jobs is None or n_jobs < 0:
+        return None
+    return max(n_jobs, 1)
+
+
+def _own_parameters(estimator: type[MetricLearner]) -> list[str]:
+    signature = inspect.signature(estimator.__init__)
+    return [name for name in signature.parameters if name != "self" and name not in SHARED]
+
+
+def make(entry: dict[str, Any], module: str) -> type[MetricLearner]:
+    """The estimator of one learner of the registry."""
+    name = class_name(entry["name"])
+    defaults: dict[str, Any] = {}
+    for parameter, default, _, _ in entry["parameters"]:
+        # The rank is limited by the number of columns, which is not known yet.
+        defaults[parameter_name(parameter)] = None if parameter == "rank" else _value(default)
+    defaults.update(SHARED)
+
+    def __init__(self: Any, **keywords: Any) -> None:
+        for keyword in keywords:
+            if keyword not in defaults:
+                raise TypeError(f"{name}() has no parameter {keyword!r}: expected some of "
+                                f"{', '.join(defaults)}")
+        for keyword, default in defaults.items():
+            setattr(self, keyword, keywords.get(keyword, default))
+
+    kinds = inspect.Parameter
+    own = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
+    own += [kinds(k, kinds.KEYWORD_ONLY, default=v) for k, v in defaults.items()]
+    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{name}.__init__"
+    __init__.__module__ = module
+    return type(
+        name,
+        (MetricLearner,),
+        {
+            "__init__": __init__,
+            "__doc__": docstring(name, entry, defaults),
+            "__module__": module,
+            "_method": entry["name"],
+            "_needs": entry["needs"],
+        },
+    )
+
+
+def from_model(model: Any, cls: type[MetricLearner] | None = None) -> MetricLearner:
+    """A fitted estimator that holds a model.
+
+    Parameters
+    ----------
+    model : Model
+        What `metra.load` gives.
+    cls : type, optional
+        The estimator it must be one of.
+
+    Returns
+    -------
+    MetricLearner
+        An estimator of the method that made the model, with its parameters.
+    """
+    module = sys.modules[__package__ + ".learners"]
+    found = getattr(module, class_name(model.method))
+    if cls is not None and not issubclass(found, cls):
+        raise ValueError(f"expected a model of {cls.__name__}, but it is of {found.__name__}")
+    keywords = {parameter_name(k): _value(v) for k, v in model.parameters.items()}
+    estimator = found(**keywords, prepare=model.prepare, random_state=model.seed)
+    estimator._learned(model)
+    return estimator

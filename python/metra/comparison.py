@@ -1,0 +1,263 @@
+"""Many methods under one protocol, with settings chosen on validation parts alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from . import _metra
+from ._names import library_name
+from ._progress import watcher
+from ._told import told
+
+
+class Comparison:
+    """What a comparison found; in a notebook it shows its report.
+
+    Attributes
+    ----------
+    results : dict
+        Everything, as the command's ``results.json`` has it.
+    costs : dict
+        CPU seconds of fits and trials.
+    """
+
+    def __init__(self, results: str, costs: str) -> None:
+        self._texts = (results, costs)
+        self.results: dict[str, Any] = json.loads(results)
+        self.costs: dict[str, Any] = json.loads(costs)
+
+    @property
+    def best(self) -> str:
+        """The best method by the criterion."""
+        return str(self.results["best"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a method: means and deviations over splits, and the gain over the base."""
+        rows = []
+        criterion = self.results["protocol"]["criterion"]
+        for line in self.results["lines"]:
+            row: dict[str, Any] = {"method": line["name"]}
+            for measure in line["measures"]:
+                name = measure["measure"]
+                row[name] = measure["mean"]
+                row[f"{name} std"] = measure["deviation"]
+            gain = next((g for g in line["against_base"] if g["measure"] == criterion), None)
+            row["gain"] = gain["difference"] if gain else None
+            row["low"] = gain["low"] if gain else None
+            row["high"] = gain["high"] if gain else None
+            cost = self.costs["lines"].get(line["name"])
+            row["CPU s"] = cost["cpu_seconds"] if cost else None
+            rows.append(row)
+        return rows
+
+    @property
+    def frame(self) -> Any:
+        """The rows as a pandas data frame, best first, by method."""
+        import pandas
+
+        return pandas.DataFrame(self.rows()).set_index("method")
+
+    def report(self, path: Any = None) -> str:
+        """The report as one HTML page, written to `path` where one is given."""
+        page = str(_metra.report_html(*self._texts))
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: the page has a style sheet that is not meant for the notebook.
+        from html import escape
+
+        page = escape(self.report(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:40em;border:0"></iframe>'
+
+    def __repr__(self) -> str:
+        criterion = self.results["protocol"]["criterion"]
+        lines = [f"{'':24}{criterion:>10}{'gain':>10}   95 % interval"]
+        for row in self.rows():
+            value = row.get(criterion)
+            text = f"{row['method'][:23]:24}" + ("" if value is None else f"{value:>10.4f}")
+            if row["gain"] is not None:
+                text += f"{row['gain']:>+10.4f}   [{row['low']:+.4f}, {row['high']:+.4f}]"
+            lines.append(text)
+        return "\n".join(lines)
+
+
+def compare(
+    X: Any,
+    y: Any = None,
+    *,
+    methods: Any = None,
+    queries: Any = None,
+    qrels: Any = None,
+    pairs: Any = None,
+    triplets: Any = None,
+    quadruplets: Any = None,
+    orderings: Any = None,
+    taxonomy: Any = None,
+    cameras: Any = None,
+    query_cameras: Any = None,
+    prepare: str = "none",
+    base: str | None = None,
+    holdout: str | None = None,
+    validation: float = 0.2,
+    test: float = 0.2,
+    draws: int = 1,
+    folds: int | None = None,
+    protocol: str | None = None,
+    repeats: int = 1,
+    measures: list[str] | None = None,
+    criterion: str | None = None,
+    trials: int = 8,
+    halving: int | None = None,
+    seed: int = 1,
+    log: Any = None,
+    name: str = "comparison",
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    callback: Any = None,
+) -> Comparison:
+    """Compare methods: every one chooses its settings on validation parts, with equal budgets.
+
+    Parameters
+    ----------
+    X, y, queries, qrels, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
+        Vectors and what is similar, as `fit` of any estimator takes them.
+    methods : list, optional
+        Names (``"warca"``), estimators, or a dictionary of names to estimators, whose parameters are
+        fixed and whose ``grid`` is tried. None takes all that can learn from this and have no
+        kernel. Euclid and cosine always compete.
+    prepare : str, default="none"
+        Preparation before methods that are given by name.
+    base : str, optional
+        The method that all are compared with; the better of Euclid and cosine by default.
+    holdout, validation, test, protocol, criterion
+        As for estimators.
+    draws, folds : int, optional
+        Repeat with this many random test parts, or deal all out in folds.
+    repeats : int, default=1
+        How often ``single-shot`` draws images.
+    measures : list of str, optional
+        What is measured.
+    trials : int, default=8
+        Most settings that a method may try on each split.
+    halving : int, optional
+        Successive halving: one setting in so many goes on with so many times more steps.
+    seed : int, default=1
+        Seed of all draws.
+    log : path, optional
+        File of what is done: an interrupted comparison goes on from there.
+    name : str, default="comparison"
+        Its name in the report.
+    n_jobs : int, optional
+        Trials at once; None for all cores.
+    verbose : bool, default=False
+        Show a bar.
+    callback : callable, optional
+        Called as ``callback(what, done, total, None, None)``.
+
+    Returns
+    -------
+    Comparison
+        Table, data frame, results and report.
+
+    Examples
+    --------
+    >>> import metra
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = metra.compare(X, y, methods=["lda"], measures=["map"], n_jobs=1)
+    >>> sorted(line["name"] for line in found.results["lines"])
+    ['cosine', 'euclid', 'lda']
+    """
+    named, lines = _methods(methods)
+    contest = {
+        "name": name,
+        "named": named,
+        "lines": lines,
+        "prepare": prepare,
+        "base": base,
+        "holdout": holdout,
+        "validation": float(validation),
+        "test": float(test),
+        "draws": draws,
+        "folds": folds,
+        "protocol": protocol,
+        "repeats": repeats,
+        "measures": list(measures or []),
+        "criterion": criterion,
+        "trials": trials,
+        "halving": halving,
+        "seed": seed,
+        "log": log,
+        "threads": None if n_jobs is None or n_jobs < 0 else n_jobs,
+    }
+    said = told(
+        y,
+        qrels=qrels,
+        pairs=pairs,
+        triplets=triplets,
+        quadruplets=quadruplets,
+        orderings=orderings,
+        taxonomy=taxonomy,
+        cameras=cameras,
+        query_cameras=query_cameras,
+    )
+    with watcher(name, verbose, callback) as tell:
+        return Comparison(*_metra.compare(contest, X, queries, said, tell))
+
+
+def _methods(methods: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """Names, and estimators as lines with settings of their own."""
+    if methods is None:
+        return [], []
+    named: list[str] = []
+    lines: list[dict[str, Any]] = []
+    given = methods.items() if isinstance(methods, Mapping) else ((None, m) for m in methods)
+    for name, method in given:
+        if isinstance(method, str) and name is None:
+            named.append(method)
+        elif isinstance(method, str):
+            lines.append(_line(name, method, {}, None, "none", []))
+        else:
+            order = method._order()
+            grid = order["grid"] if method.grid is not None else None
+            # Only what was set: the rest is open to the registry's grid.
+            line = _line(
+                name or method._method,
+                method._method,
+                _set_parameters(method),
+                grid,
+                order["prepare"],
+                order["scores"],
+            )
+            lines.append(line)
+    return named, lines
+
+
+def _line(
+    name: str, method: str, settings: Any, grid: Any, prepare: str, scores: Any
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "method": method,
+        "settings": settings,
+        "grid": grid,
+        "prepare": prepare,
+        "scores": scores,
+    }
+
+
+def _set_parameters(estimator: Any) -> dict[str, str]:
+    from ._estimator import SHARED, _text
+
+    usual = type(estimator)().get_params()
+    changed = {
+        key: value
+        for key, value in estimator.get_params(deep=False).items()
+        if key not in SHARED and value is not None and value != usual[key]
+    }
+    return {library_name(key): _text(value) for key, value in changed.items()}

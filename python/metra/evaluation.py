@@ -1,0 +1,232 @@
+"""How good is a ranking, and is one better than another?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _metra
+from ._told import told
+
+
+class Evaluation(Mapping[str, float]):
+    """Measures of a ranking: means by name, and one value a query.
+
+    Attributes
+    ----------
+    queries : ndarray
+        Row numbers of the queries that had something relevant.
+    skipped : int
+        Queries that had nothing relevant and are left out.
+    clusters : ndarray
+        What each query belongs to: identities, whose queries rise and fall together.
+    cmc : ndarray
+        Share of queries whose first relevant item has rank 1, at most 2, ...
+    precision : ndarray
+        Mean precision at recall 0, 0.05, ... 1.
+    """
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._values = {
+            measure: np.asarray(values)
+            for measure, values in zip(found["measures"], found["values"])
+        }
+        self.queries = np.asarray(found["queries"], dtype=np.int64)
+        self.clusters = np.asarray(found["clusters"], dtype=np.int64)
+        self.skipped = int(found["skipped"])
+        self.cmc = np.asarray(found["cmc"])
+        self.precision = np.asarray(found["precision"])
+
+    def __getitem__(self, measure: str) -> float:
+        return float(self._values[measure].mean())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def per_query(self, measure: str) -> np.ndarray:
+        """One value a query, in the order of `queries`."""
+        return self._values[measure]
+
+    def against(self, base: Evaluation, seed: int = 0) -> list[dict[str, Any]]:
+        """Difference to a base on the same queries, with a paired bootstrap interval, by measure."""
+        if not np.array_equal(self.queries, base.queries):
+            raise ValueError("both must have been judged on the same queries")
+        shared = [measure for measure in self if measure in base]
+        return [{**bootstrap(base, self, measure, seed=seed)} for measure in shared]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{measure}={self[measure]:.4f}" for measure in self)
+        return f"Evaluation({values}; {len(self.queries)} queries)"
+
+
+def evaluate(
+    metric: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    queries: Any = None,
+    qrels: Any = None,
+    gallery: Any = None,
+    cameras: Any = None,
+    query_cameras: Any = None,
+    protocol: str | None = None,
+    classifier: str | None = None,
+    repeats: int = 1,
+    measures: list[str] | None = None,
+    gain: str = "linear",
+    empty: str = "skip",
+    rerank: bool | str = False,
+    seed: int = 1,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """Judge a metric by the rankings it gives.
+
+    Parameters
+    ----------
+    metric : estimator, Model or str
+        What to judge: something fitted, a model, or ``"euclid"``, ``"cosine"`` or ``"dot"`` for the
+        vectors as they are.
+    X : array-like of shape (n_samples, n_features)
+        The vectors; with `queries`, the items.
+    y : array-like of shape (n_samples,), optional
+        A class of every row: rows of one class are relevant to each other.
+    queries, qrels : optional
+        Vectors of queries and which items are relevant to them, as `fit` takes them.
+    gallery : tuple (X, y) or (X, y, cameras), optional
+        What is searched in place of the rows themselves.
+    cameras, query_cameras : array-like, optional
+        Camera of every row (query).
+    protocol : str, optional
+        ``leave-one-out`` (default), ``against-training`` (with a gallery), ``single-shot``,
+        ``cross-camera`` or ``judged`` (with qrels).
+    classifier : str, optional
+        Judge by classes found in the gallery: ``gaussian``, ``gaussian:SHARE`` or ``knn:K``.
+    repeats : int, default=1
+        How often ``single-shot`` draws images.
+    measures : list of str, optional
+        Such as ``map``, ``p@1``, ``cmc@5``, ``ndcg@10``, ``recall@100``, ``mrr``, ``auc``.
+    gain : {"linear", "exponential"}, default="linear"
+        Gain of a grade in nDCG.
+    empty : {"skip", "zero"}, default="skip"
+        What becomes of queries with nothing relevant.
+    rerank : bool or str, default=False
+        Re-rank by k-reciprocal neighbours first; True, or some of ``k1=20,k2=6,lambda=0.3``.
+    seed : int, default=1
+        Seed of the protocol's draws.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Evaluation
+        Means by measure, and one value a query.
+
+    Examples
+    --------
+    >>> import metra
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = metra.evaluate("euclid", X, y, measures=["p@1"])
+    >>> round(result["p@1"], 2)
+    0.96
+    """
+    model, score = _judged(metric)
+    if gain not in ("linear", "exponential"):
+        raise ValueError(f"gain must be linear or exponential, but is {gain!r}")
+    if empty not in ("skip", "zero"):
+        raise ValueError(f"empty must be skip or zero, but is {empty!r}")
+    question = {
+        "score": score,
+        "protocol": protocol,
+        "classifier": classifier,
+        "repeats": repeats,
+        "measures": list(measures or []),
+        "exponential_gain": gain == "exponential",
+        "count_empty": empty == "zero",
+        "rerank": "default" if rerank is True else rerank or None,
+        "seed": seed,
+        "threads": None if n_jobs is None or n_jobs < 0 else n_jobs,
+    }
+    said = told(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
+    searched = searched_said = None
+    if gallery is not None:
+        searched, searched_y, *rest = gallery
+        searched_said = told(searched_y, cameras=rest[0] if rest else None)
+    return Evaluation(
+        _metra.judge(question, model, X, queries, said, searched, searched_said)
+    )
+
+
+def _judged(metric: Any) -> tuple[Any, str | None]:
+    if isinstance(metric, str):
+        return None, metric
+    if isinstance(metric, _metra.Model):
+        return metric, None
+    model = getattr(metric, "model_", None)
+    if model is None:
+        raise ValueError(
+            "expected a fitted estimator, a model or one of 'euclid', 'cosine' and 'dot', but found "
+            f"{metric!r}"
+        )
+    return model, None
+
+
+def bootstrap(
+    base: Any,
+    learned: Any,
+    measure: str | None = None,
+    *,
+    clusters: Any = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Whether one ranking is better than another on the same queries, by a paired bootstrap.
+
+    Parameters
+    ----------
+    base, learned : Evaluation or array-like of shape (n_queries,)
+        One value a query for each; evaluations of the same queries with `measure`.
+    measure : str, optional
+        Which measure of the evaluations; their first by default.
+    clusters : array-like of shape (n_queries,), optional
+        What each query belongs to, such as its identity: whole clusters are drawn.
+    resamples : int, default=2000
+        Number of draws.
+    level : float, default=0.95
+        Share of the resampled differences that the interval holds.
+    seed : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    dict
+        ``base``, ``learned``, ``difference``, ``low``, ``high``, ``queries``, ``clusters`` and
+        ``verdict``: better, worse or no evidence.
+
+    Examples
+    --------
+    >>> import metra
+    >>> metra.bootstrap([0, 0, 1, 0] * 25, [1, 0, 1, 1] * 25)["verdict"]
+    'better'
+    """
+    name = measure
+    if isinstance(base, Evaluation) and isinstance(learned, Evaluation):
+        name = next(iter(base)) if measure is None else measure
+        clusters = base.clusters if clusters is None else clusters
+        base, learned = base.per_query(name), learned.per_query(name)
+    base, learned = (np.asarray(part, dtype=np.float64) for part in (base, learned))
+    if clusters is None:
+        groups = np.arange(len(base))
+    else:
+        groups = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    found = _metra.bootstrap(
+        base.tolist(), learned.tolist(), groups.tolist(), resamples, level, seed
+    )
+    found["measure"] = name or ""
+    return dict(found)

@@ -1,0 +1,127 @@
+"""Pictures through matplotlib, which is an optional extra: ``pip install metra[plots]``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import as_rows
+from .evaluation import Evaluation
+
+
+def _axes(axes: Any, **options: Any) -> Any:
+    if axes is not None:
+        return axes
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install metra[plots]") from error
+    return pyplot.subplots(layout="constrained", **options)[1]
+
+
+def plot_cmc(evaluations: Any, *, ranks: int = 20, ax: Any = None) -> Any:
+    """Share of queries whose first relevant item is among the first 1, 2, ... answers.
+
+    Parameters
+    ----------
+    evaluations : Evaluation, or mapping of names to Evaluation
+        What `metra.evaluate` gave.
+    ranks : int, default=20
+        How far to the right.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        With one line an evaluation.
+    """
+    if isinstance(evaluations, Evaluation):
+        evaluations = {"": evaluations}
+    ax = _axes(ax)
+    for name, evaluation in evaluations.items():
+        curve = np.asarray(evaluation.cmc)[:ranks]
+        ax.plot(np.arange(1, len(curve) + 1), curve, marker=".", label=name or None)
+    ax.set(xlabel="rank", ylabel="share of queries found", ylim=(0, 1.02))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(alpha=0.3)
+    if any(evaluations):
+        ax.legend(loc="lower right")
+    return ax
+
+
+def plot_embedding(estimator: Any, X: Any, y: Any = None, *, axes: Any = None) -> Any:
+    """The two directions of largest variance, of the vectors as they are and as mapped.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        What maps.
+    X : array-like of shape (n_samples, n_features)
+        The vectors.
+    y : array-like of shape (n_samples,), optional
+        Classes, for colours.
+    axes : two matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    two matplotlib axes
+        Before and after.
+    """
+    axes = _axes(axes, ncols=2, figsize=(9, 4))
+    classes = None if y is None else np.unique(np.asarray(y), return_inverse=True)
+    for ax, title, rows in zip(axes, ("before", "after"), (as_rows(X), estimator.transform(X))):
+        points = _two_directions(np.asarray(rows, dtype=np.float64))
+        colours = None if classes is None else classes[1]
+        drawn = ax.scatter(*points.T, c=colours, cmap="tab10", s=8, alpha=0.7)
+        ax.set(title=title, xticks=[], yticks=[])
+    if classes is not None and len(classes[0]) <= 10:
+        handles, _ = drawn.legend_elements(num=None)
+        axes[1].legend(handles, classes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return axes
+
+
+def _two_directions(rows: np.ndarray) -> np.ndarray:
+    centred = rows - rows.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return centred @ directions[:, ::-1][:, :2]
+
+
+def plot_history(estimator: Any, *, ax: Any = None) -> Any:
+    """Loss, and the value on the validation part where there was one, by step.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        One that learned in steps.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        Of the loss; the validation value has an axis of its own on the right.
+    """
+    history = estimator.history_
+    if not history:
+        raise ValueError(f"{type(estimator).__name__} learned in closed form: there are no steps")
+    # The first phase has the validation part, where there was one.
+    phase = history[0]["phase"]
+    moments = [moment for moment in history if moment["phase"] == phase]
+    ax = _axes(ax)
+    steps = [moment["step"] for moment in moments]
+    ax.plot(steps, [moment["loss"] for moment in moments], color="tab:blue", label="loss")
+    ax.set(xlabel="step", ylabel="loss")
+    ax.grid(alpha=0.3)
+    judged = [moment for moment in moments if moment["validation"] is not None]
+    if judged:
+        right = ax.twinx()
+        values = [moment["validation"] for moment in judged]
+        right.plot([m["step"] for m in judged], values, color="tab:orange", marker=".")
+        right.set_ylabel("validation", color="tab:orange")
+    return ax
+
+
+__all__ = ["plot_cmc", "plot_embedding", "plot_history"]

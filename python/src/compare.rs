@@ -1,0 +1,240 @@
+//! Comparisons of methods on arrays, and their report.
+
+use crate::errors::raised;
+use crate::told::{Told, material};
+use crate::train::{Grid, read, read_all};
+use crate::vectors::{Given, Rule, Vectors};
+use crate::working::{News, work};
+use metra::Result;
+use metra::data::{Corpus, fingerprint};
+use metra::learn::registry;
+use metra::study::compare::{Costs, DataFacts, Event, Experiment, Log, Method, Results};
+use metra::study::{Collection, HoldOut, Judging, Material, Parts, Protocol, folds};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What to compare and how.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Contest {
+    name: String,
+    /// Names of methods, or none for all that fit.
+    named: Vec<String>,
+    /// Methods with settings of their own.
+    lines: Vec<Line>,
+    prepare: String,
+    base: Option<String>,
+    holdout: Option<String>,
+    validation: f64,
+    test: f64,
+    draws: u64,
+    folds: Option<usize>,
+    protocol: Option<String>,
+    repeats: u32,
+    measures: Vec<String>,
+    criterion: Option<String>,
+    trials: usize,
+    halving: Option<u32>,
+    seed: u64,
+    log: Option<PathBuf>,
+    threads: Option<usize>,
+}
+
+/// One method of the caller's own.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Line {
+    name: String,
+    method: String,
+    settings: BTreeMap<String, String>,
+    grid: Option<Grid>,
+    prepare: String,
+    scores: Vec<String>,
+}
+
+impl Line {
+    fn method(&self) -> Result<Method> {
+        let entry = registry::find(&self.method)?;
+        let grid = match &self.grid {
+            Some(grid) => grid.clone(),
+            None => entry.open_grid(&self.settings),
+        };
+        Ok(Method {
+            settings: self.settings.clone(),
+            grid,
+            spaces: read_all(&self.scores)?,
+            ..Method::usual(self.name.clone(), &self.method, self.prepare.parse()?)?
+        })
+    }
+}
+
+/// Compare methods; gives results and costs as JSON.
+#[pyfunction]
+#[pyo3(signature = (contest, items, queries, told, callback=None))]
+pub(crate) fn compare<'py>(
+    py: Python<'py>,
+    contest: Contest,
+    items: Given<'py>,
+    queries: Option<Given<'py>>,
+    told: Told,
+    callback: Option<Bound<'py, PyAny>>,
+) -> PyResult<(String, String)> {
+    let items = items.numbers()?;
+    let queries = queries.as_ref().map(Given::numbers).transpose()?;
+    // Trials run on threads of their own, one thread each.
+    let threads = contest.threads.unwrap_or_else(rayon::current_num_threads);
+    let (results, costs) = work(py, Some(threads), callback.as_ref(), |desk| {
+        let items = Vectors::read(items, &Rule::Judge)?;
+        let same = Rule::Apply(items.narrowing.as_ref());
+        let queries = queries.map(|q| Vectors::read(q, &same)).transpose()?;
+        let corpus = items.corpus()?;
+        let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
+        let (groups, query_groups) = (told.groups(), told.query_groups());
+        let said = told.supervision(corpus.len(), asking.as_ref().map(Corpus::len))?;
+        let items_of = Collection {
+            corpus: &corpus,
+            groups: groups.as_ref(),
+        };
+        let queries_of = asking.as_ref().map(|corpus| Collection {
+            corpus,
+            groups: query_groups.as_ref(),
+        });
+        let material = material(items_of, queries_of, said);
+        let names = |unit: u64| unit.to_string();
+        let experiment = contest.experiment(&material, &names)?;
+        let mut log = match &contest.log {
+            Some(path) => Log::open(path)?,
+            None => Log::in_memory(),
+        };
+        let (mut done, mut total) = (0, 0);
+        let mut follow = |event: Event| {
+            let phase = match event {
+                Event::Begin { total: all, known } => {
+                    (done, total) = (known, all);
+                    String::new()
+                }
+                Event::Done { what, .. } => {
+                    done += 1;
+                    what
+                }
+                _ => return,
+            };
+            desk.tell(News {
+                phase,
+                step: done as u64,
+                steps: total as u64,
+                loss: None,
+                validation: None,
+            });
+        };
+        let results = experiment.run(&mut log, threads, &mut follow, desk.stop())?;
+        let costs = experiment.costs(&log, threads)?;
+        Ok((results, costs))
+    })?;
+    let costs = costs.to_json().map_err(raised)?;
+    Ok((results.to_json().map_err(raised)?, costs))
+}
+
+impl Contest {
+    fn experiment<'m>(
+        &self,
+        material: &'m Material<'m>,
+        names: &'m (dyn Fn(u64) -> String + Sync),
+    ) -> Result<Experiment<'m>> {
+        let holdout = match read(self.holdout.as_ref())? {
+            Some(kind) => kind,
+            None => HoldOut::default_for(material),
+        };
+        let protocol = match read(self.protocol.as_ref())? {
+            Some(Protocol::SingleShot { .. }) => Protocol::SingleShot {
+                repeats: self.repeats,
+            },
+            Some(protocol) => protocol,
+            None => Protocol::default_for(&material.supervision),
+        };
+        let measures = read_all(&self.measures)?;
+        let criterion = read(self.criterion.as_ref())?;
+        let (judging, criterion) =
+            Judging::new(material, protocol, measures, criterion, self.seed)?;
+        let prepare = self.prepare.parse()?;
+        let mut methods = match self.named.is_empty() && !self.lines.is_empty() {
+            // Nobody asked for all methods: only what learns nothing joins.
+            true => Method::contenders(
+                &Experiment::BASES.map(str::to_owned),
+                &material.supervision,
+                &prepare,
+            )?,
+            false => Method::contenders(&self.named, &material.supervision, &prepare)?,
+        };
+        for line in &self.lines {
+            let method = line.method()?;
+            methods.retain(|m| m.name != method.name);
+            methods.push(method);
+        }
+        let dim = material.items.corpus.dim();
+        for method in &mut methods {
+            let entry = registry::find(&method.method)?;
+            entry.limit_rank(&mut method.settings, &method.grid, dim);
+        }
+        Ok(Experiment {
+            name: self.name.clone(),
+            about: String::new(),
+            command: "metra.compare".into(),
+            data: DataFacts {
+                text: format!(
+                    "{} × {dim}, {}",
+                    material.items.corpus.len(),
+                    material.supervision.describe()
+                ),
+                fingerprint: fingerprint(material.items.corpus)?,
+                supervision: material.supervision.fingerprint(),
+            },
+            material,
+            splits: self.splits(material, holdout)?,
+            folds: self.folds.is_some(),
+            holdout,
+            judging,
+            criterion,
+            seed: self.seed,
+            methods,
+            base: self.base.clone(),
+            budget: self.trials,
+            halving: self.halving,
+            claims: Vec::new(),
+            facts: Vec::new(),
+            names,
+        })
+    }
+
+    fn splits(&self, material: &Material<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
+        let units = material.askable();
+        if let Some(count) = self.folds {
+            let dealt = folds(material, &units, kind, count, self.seed)?.into_iter();
+            let inner = |(rest, test)| {
+                let parts =
+                    Parts::within(material, rest, test, kind, self.validation, self.seed)?;
+                Ok((parts, self.seed))
+            };
+            return dealt.map(inner).collect();
+        }
+        (0..self.draws)
+            .map(|draw| {
+                let (seed, shares) = (self.seed + draw, (self.validation, self.test));
+                let parts = Parts::draw(material, &units, kind, shares, seed)?;
+                Ok((parts, seed))
+            })
+            .collect()
+    }
+}
+
+/// The report of results as one HTML page.
+#[pyfunction]
+#[pyo3(signature = (results, costs=None))]
+pub(crate) fn report_html(results: &str, costs: Option<&str>) -> PyResult<String> {
+    let results = Results::from_json(results).map_err(raised)?;
+    let costs = costs.map(Costs::from_json).transpose().map_err(raised)?;
+    metra_report::html(&results, costs.as_ref())
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}

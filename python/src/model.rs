@@ -1,0 +1,376 @@
+//! A learned metric: mapping, distances, search, and its file.
+
+use crate::errors::raised;
+use crate::vectors::{Given, Rule, Vectors};
+use crate::working::{briefly, work};
+use metra::data::{Batch, Corpus, Groups, Joined};
+use metra::evaluate::dissimilarities;
+use metra::linalg::RowBuf;
+use metra::metric::{Chain, Embedding, LowRank, Map, Metric, Side, Storage, embed_corpus, for_each_embedded};
+use metra::search::top_k;
+use metra::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A learned metric with how it came about. Models are what files hold and what estimators learn.
+#[pyclass(frozen, module = "metra")]
+pub(crate) struct Model(pub(crate) metra::metric::Model);
+
+impl Model {
+    pub(crate) fn new(model: metra::metric::Model) -> Self {
+        Model(model)
+    }
+
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.0.chain
+    }
+
+    pub(crate) fn rule(&self) -> Rule<'_> {
+        Rule::Apply(self.0.narrowing.as_ref())
+    }
+
+    /// Groups numbered as the model knows them, where it needs them.
+    pub(crate) fn groups(&self, cameras: Option<&Vec<String>>) -> Result<Option<Groups>> {
+        let Some(names) = self.0.chain.group_names() else {
+            return Ok(None);
+        };
+        let Some(cameras) = cameras else {
+            let expected = format!("given: the model subtracts the mean of each ({})", names.join(", "));
+            return Err(Error::parameter("cameras", expected, "absent"));
+        };
+        Groups::new(cameras).renumbered(names).map(Some)
+    }
+
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        given: &Given<'py>,
+        side: Side,
+        cameras: Option<&Vec<String>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let numbers = given.numbers()?;
+        let out = briefly(py, || {
+            let vectors = Vectors::read(numbers, &self.rule())?;
+            let groups = self.groups(cameras)?;
+            let mut all = RowBuf::empty(self.0.chain.output_dim());
+            for_each_embedded(
+                &self.0.chain,
+                side,
+                &vectors.corpus()?,
+                groups.as_ref(),
+                &mut |rows| {
+                    all.extend(rows.rows());
+                    Ok(())
+                },
+            )?;
+            Ok(all)
+        })?;
+        let shape = [out.len(), out.dim()];
+        PyArray1::from_vec(py, out.into_values()).reshape(shape)
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Read a model file.
+    #[classmethod]
+    fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        metra::metric::Model::load(&path).map(Model).map_err(raised)
+    }
+
+    /// Read a model from the bytes of its file.
+    #[classmethod]
+    fn from_bytes(_: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        metra::metric::Model::from_bytes(data).map(Model).map_err(raised)
+    }
+
+    /// Write the model to a file.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.0.save(&path).map_err(raised)
+    }
+
+    /// The bytes of the model's file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.0.to_bytes().map_err(raised)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let maker = py.get_type::<Model>().getattr("from_bytes")?;
+        Ok((maker, (self.to_bytes(py)?,)))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        (other.cast::<Model>()).is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Model(method={:?}, input_dim={}, output_dim={}, score={:?})",
+            self.0.origin.method,
+            self.input_dim(),
+            self.output_dim(),
+            self.score()
+        )
+    }
+
+    /// Name of the learner.
+    #[getter]
+    fn method(&self) -> &str {
+        &self.0.origin.method
+    }
+
+    /// All parameters of the learner, as text.
+    #[getter]
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.0.origin.parameters.clone()
+    }
+
+    /// Preparation before the map.
+    #[getter]
+    fn prepare(&self) -> &str {
+        &self.0.origin.prepare
+    }
+
+    /// Seed of all draws.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.origin.seed
+    }
+
+    /// What the learner reported.
+    #[getter]
+    fn facts(&self) -> BTreeMap<String, f64> {
+        self.0.origin.facts.clone()
+    }
+
+    /// How mapped vectors are compared: euclid, cosine, dot or blocks:SIZE.
+    #[getter]
+    fn score(&self) -> String {
+        Embedding::space(&self.0.chain).to_string()
+    }
+
+    /// Numbers in a vector.
+    #[getter]
+    fn input_dim(&self) -> usize {
+        Metric::input_dim(&self.0.chain)
+    }
+
+    /// Numbers in a mapped vector.
+    #[getter]
+    fn output_dim(&self) -> usize {
+        self.0.chain.output_dim()
+    }
+
+    /// Digests over training vectors and supervision.
+    #[getter]
+    fn fingerprints(&self) -> (String, String) {
+        let origin = &self.0.origin;
+        (origin.data.clone(), origin.supervision.clone())
+    }
+
+    /// Groups (cameras) whose means the preparation subtracts, or None.
+    #[getter]
+    fn cameras(&self) -> Option<Vec<String>> {
+        self.0.chain.group_names().map(<[String]>::to_vec)
+    }
+
+    /// What the held-out test part said: measure to base, learned, low and high; None without one.
+    #[getter]
+    fn held_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(held_out) = &self.0.origin.held_out else {
+            return Ok(None);
+        };
+        let out = PyDict::new(py);
+        out.set_item("kind", &held_out.kind)?;
+        out.set_item("queries", held_out.queries)?;
+        let measures = PyDict::new(py);
+        for (measure, gain) in &held_out.measures {
+            let line = PyDict::new(py);
+            line.set_item("base", gain.base)?;
+            line.set_item("learned", gain.learned)?;
+            line.set_item("low", gain.low)?;
+            line.set_item("high", gain.high)?;
+            measures.set_item(measure, line)?;
+        }
+        out.set_item("measures", measures)?;
+        Ok(Some(out))
+    }
+
+    /// The matrix of the map and what it subtracts afterwards, for items (and for queries, where
+    /// they have a map of their own); None for the identity, landmarks' coefficients for kernels.
+    #[pyo3(signature = (queries=false))]
+    fn components<'py>(&self, py: Python<'py>, queries: bool) -> PyResult<Option<Matrix<'py>>> {
+        let dense = |map: &LowRank| -> PyResult<Matrix<'py>> {
+            let weights = map.weights();
+            let shape = [weights.len(), weights.dim()];
+            let values = weights.values().to_vec();
+            let offset = map.offset().map(|b| PyArray1::from_slice(py, b));
+            Ok((PyArray1::from_vec(py, values).reshape(shape)?, offset))
+        };
+        Ok(match self.0.chain.map() {
+            Map::Identity => None,
+            Map::LowRank(map) => Some(dense(map)?),
+            Map::Bilinear { query, item } => Some(dense(if queries { query } else { item })?),
+            Map::Kernel(map) => Some(dense(map.map())?),
+            Map::Diagonal(factors) => {
+                let dim = factors.len();
+                let mut values = vec![0.0; dim * dim];
+                for (place, factor) in factors.iter().enumerate() {
+                    values[place * dim + place] = *factor;
+                }
+                Some((PyArray1::from_vec(py, values).reshape([dim, dim])?, None))
+            }
+        })
+    }
+
+    /// Whether queries and items have a map each.
+    #[getter]
+    fn two_sided(&self) -> bool {
+        matches!(self.0.chain.map(), Map::Bilinear { .. })
+    }
+
+    /// Map items.
+    #[pyo3(signature = (x, cameras=None))]
+    fn transform_items<'py>(
+        &self,
+        py: Python<'py>,
+        x: Given<'py>,
+        cameras: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        self.transform(py, &x, Side::Item, cameras.as_ref())
+    }
+
+    /// Map queries.
+    #[pyo3(signature = (x, cameras=None))]
+    fn transform_queries<'py>(
+        &self,
+        py: Python<'py>,
+        x: Given<'py>,
+        cameras: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        self.transform(py, &x, Side::Query, cameras.as_ref())
+    }
+
+    /// Dissimilarity of every query to every item; smaller is nearer.
+    #[pyo3(signature = (queries, items, cameras=None, item_cameras=None))]
+    fn dissimilarity<'py>(
+        &self,
+        py: Python<'py>,
+        queries: Given<'py>,
+        items: Given<'py>,
+        cameras: Option<Vec<String>>,
+        item_cameras: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (left, right) = (queries.numbers()?, items.numbers()?);
+        let (values, shape) = briefly(py, || {
+            let (left, right) = (
+                Vectors::read(left, &self.rule())?,
+                Vectors::read(right, &self.rule())?,
+            );
+            let groups = [self.groups(cameras.as_ref())?, self.groups(item_cameras.as_ref())?];
+            // Checked as corpora are, so that what is not finite is named.
+            let (left, right) = (left.corpus()?, right.corpus()?);
+            let batches = [&left, &right].map(|corpus| corpus.view());
+            let [Some(left), Some(right)] = batches else {
+                return Err(Error::Data("the vectors cannot be read at once".into()));
+            };
+            let left = batch(left, groups[0].as_ref())?;
+            let right = batch(right, groups[1].as_ref())?;
+            let mut out = Vec::new();
+            self.0.chain.dissimilarity(&left, &right, &mut out)?;
+            Ok((out, [left.rows.len(), right.rows.len()]))
+        })?;
+        PyArray1::from_vec(py, values).reshape(shape)
+    }
+
+    /// Dissimilarity of the first row of `a` to the first of `b`, of the second to the second, ….
+    #[pyo3(signature = (a, b, cameras=None, item_cameras=None))]
+    fn pair_dissimilarity<'py>(
+        &self,
+        py: Python<'py>,
+        a: Given<'py>,
+        b: Given<'py>,
+        cameras: Option<Vec<String>>,
+        item_cameras: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (left, right) = (a.numbers()?, b.numbers()?);
+        let values = briefly(py, || {
+            let left = Vectors::read(left, &self.rule())?;
+            let right = Vectors::read(right, &self.rule())?;
+            let (left, right) = (left.corpus()?, right.corpus()?);
+            let rows = left.len();
+            if right.len() != rows {
+                return Err(Error::shape("rows of the second array", rows, right.len()));
+            }
+            let both = match (&cameras, &item_cameras) {
+                (Some(a), Some(b)) => Some([&a[..], b].concat()),
+                _ => None,
+            };
+            let groups = self.groups(both.as_ref())?;
+            let pairs: Vec<[u64; 2]> = (0..rows).map(|row| [row, rows + row]).collect();
+            let joined = Joined::new(&left, &right)?;
+            dissimilarities(self.chain(), &joined, groups.as_ref(), &pairs)
+        })?;
+        Ok(PyArray1::from_vec(py, values))
+    }
+
+    /// The nearest items of every query: their row numbers and dissimilarities, nearest first.
+    #[pyo3(signature = (queries, items, k, cameras=None, item_cameras=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python method")]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: Given<'py>,
+        items: Given<'py>,
+        k: usize,
+        cameras: Option<Vec<String>>,
+        item_cameras: Option<Vec<String>>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray2<u64>>, Bound<'py, PyArray2<f32>>)> {
+        let (left, right) = (queries.numbers()?, items.numbers()?);
+        let (found, asked) = work(py, threads, None, |_| {
+            let storage = Storage::default();
+            let embed = |numbers, side, cameras: Option<&Vec<String>>| {
+                let vectors = Vectors::read(numbers, &self.rule())?;
+                let groups = self.groups(cameras)?;
+                embed_corpus(
+                    self.chain(),
+                    side,
+                    &vectors.corpus()?,
+                    groups.as_ref(),
+                    &storage,
+                )
+            };
+            let queries = embed(left, Side::Query, cameras.as_ref())?;
+            let items = embed(right, Side::Item, item_cameras.as_ref())?;
+            let space = Embedding::space(self.chain());
+            let found = top_k(space, queries.corpus(), items.corpus(), k, false)?;
+            Ok((found, queries.corpus().len() as usize))
+        })?;
+        let width = found.k;
+        Ok((
+            PyArray1::from_vec(py, found.ids).reshape([asked, width])?,
+            PyArray1::from_vec(py, found.scores).reshape([asked, width])?,
+        ))
+    }
+}
+
+/// A matrix with what is subtracted after it.
+type Matrix<'py> = (
+    Bound<'py, PyArray2<f32>>,
+    Option<Bound<'py, PyArray1<f32>>>,
+);
+
+fn batch<'a>(rows: metra::linalg::Rows<'a>, groups: Option<&'a Groups>) -> Result<Batch<'a>> {
+    match groups {
+        None => Ok(Batch::new(rows)),
+        Some(groups) => Batch::with_groups(rows, groups.of()),
+    }
+}

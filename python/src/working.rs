@@ -1,0 +1,191 @@
+//! Long work without the interpreter: on a thread of its own, while the caller's thread waits for
+//! its end, looks for Ctrl-C and passes progress on.
+//!
+//! Threads of a pool live as long as the work: a pool that outlived it would hang in processes that
+//! are forked later, as multiprocessing does.
+
+use crate::errors::{InternalError, raised};
+use metra::Result;
+use metra::learn::{Observer, Progress};
+use metra::study::Watch;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often the interpreter is asked whether to stop.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What work and the waiting thread share.
+pub(crate) struct Desk {
+    stop: AtomicBool,
+    news: Mutex<Option<News>>,
+}
+
+/// The latest thing worth telling.
+#[derive(Clone)]
+pub(crate) struct News {
+    pub(crate) phase: String,
+    pub(crate) step: u64,
+    pub(crate) steps: u64,
+    pub(crate) loss: Option<f64>,
+    pub(crate) validation: Option<f64>,
+}
+
+impl Desk {
+    /// Set when the work is to stop.
+    pub(crate) fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Put news on the desk in place of older ones.
+    pub(crate) fn tell(&self, news: News) {
+        if let Ok(mut place) = self.news.lock() {
+            *place = Some(news);
+        }
+    }
+
+    fn take(&self) -> Option<News> {
+        self.news.lock().ok().and_then(|mut place| place.take())
+    }
+}
+
+/// Do `job` on `threads` threads. `callback` is called with phase, step, steps, loss and validation
+/// value, some twenty times a second at most; what it raises stops the work.
+pub(crate) fn work<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    callback: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Desk) -> Result<R> + Send,
+) -> PyResult<R> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
+    let pool = (pool.build())
+        .map_err(|e| InternalError::new_err(format!("no threads can be started: {e}")))?;
+    let callback: Option<Py<PyAny>> = callback.map(|callback| callback.clone().unbind());
+    let desk = Desk {
+        stop: AtomicBool::new(false),
+        news: Mutex::new(None),
+    };
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (ended, end) = channel::<()>();
+            let (pool, shared) = (&pool, &desk);
+            let worker = scope.spawn(move || {
+                // Dropped at the end, also by a panic, which wakes the waiting thread.
+                let _ended = ended;
+                pool.install(|| job(shared))
+            });
+            let mut refused = None;
+            while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PAUSE) {
+                if refused.is_none()
+                    && let Err(error) = attend(callback.as_ref(), &desk)
+                {
+                    desk.stop.store(true, Ordering::Relaxed);
+                    refused = Some(error);
+                }
+            }
+            let outcome = worker.join();
+            // A callback sees the end too.
+            if refused.is_none()
+                && let Err(error) = attend(callback.as_ref(), &desk)
+            {
+                refused = Some(error);
+            }
+            match (outcome, refused) {
+                (_, Some(error)) => Err(error),
+                (Ok(result), None) => result.map_err(raised),
+                (Err(panic), None) => Err(panicked(panic.as_ref())),
+            }
+        })
+    })
+}
+
+/// Look for signals and pass news on.
+fn attend(callback: Option<&Py<PyAny>>, desk: &Desk) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        if let (Some(callback), Some(news)) = (callback, desk.take()) {
+            let news = (
+                news.phase,
+                news.step,
+                news.steps,
+                news.loss,
+                news.validation,
+            );
+            callback.call1(py, news)?;
+        }
+        Ok(())
+    })
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let text = (panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    InternalError::new_err(format!("this is a mistake of metra, please report it: {text}"))
+}
+
+/// Short work without the interpreter, on this thread.
+pub(crate) fn briefly<R: Send>(
+    py: Python<'_>,
+    job: impl FnOnce() -> Result<R> + Send,
+) -> PyResult<R> {
+    let outcome =
+        py.detach(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
+    match outcome {
+        Ok(result) => result.map_err(raised),
+        Err(panic) => Err(panicked(panic.as_ref())),
+    }
+}
+
+/// One step of a fit, for the history.
+pub(crate) struct Moment {
+    pub(crate) phase: u32,
+    pub(crate) step: u64,
+    pub(crate) loss: f64,
+    pub(crate) validation: Option<f64>,
+}
+
+/// Watches a study: keeps its history and puts the latest on the desk.
+pub(crate) struct Chronicle<'a> {
+    desk: &'a Desk,
+    pub(crate) phases: Vec<String>,
+    pub(crate) moments: Vec<Moment>,
+}
+
+impl<'a> Chronicle<'a> {
+    pub(crate) fn new(desk: &'a Desk) -> Self {
+        Chronicle {
+            desk,
+            phases: Vec::new(),
+            moments: Vec::new(),
+        }
+    }
+}
+
+impl Observer for Chronicle<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        self.moments.push(Moment {
+            phase: self.phases.len().saturating_sub(1) as u32,
+            step: progress.step,
+            loss: progress.loss,
+            validation: progress.validation,
+        });
+        self.desk.tell(News {
+            phase: self.phases.last().cloned().unwrap_or_default(),
+            step: progress.step,
+            steps: progress.steps,
+            loss: Some(progress.loss),
+            validation: progress.validation,
+        });
+    }
+}
+
+impl Watch for Chronicle<'_> {
+    fn begin(&mut self, what: &str) {
+        self.phases.push(what.to_owned());
+    }
+
+    fn note(&mut self, _: &str) {}
+}
