@@ -403,14 +403,12 @@ fn refusals_say_why() {
     assert_eq!(
         refused(&of(vec![], Space::SquaredL2), &offering(&[Cosine])),
         "no exact plan for a metric compared by euclid in a store that offers cosine: \
-         mapped by l2: the store does not offer it, and cosine drops the lengths of vectors, on \
-         which squared distances depend; \
+         mapped by l2 in 3 dimensions: the store does not offer it, and cosine drops the lengths of \
+         vectors, on which squared distances depend; \
          query-only: every item's own length after the map counts in this distance, and a query \
          cannot know it: one more coordinate of the items can (extra-coordinate); \
-         extra-coordinate by ip: the store does not offer it, and cosine drops the lengths of \
-         vectors, on which squared distances depend; \
-         extra-coordinate by ip: the store does not offer it, and cosine drops the lengths of \
-         vectors, on which squared distances depend; \
+         extra-coordinate by ip in 4 dimensions: the store does not offer it; \
+         extra-coordinate by ip in 6 dimensions: the store does not offer it; \
          rescaled: serves metrics compared by cosine"
     );
     let keep = Wish {
@@ -444,7 +442,7 @@ fn refusals_say_why() {
     let message = refused(&of(vec![], Space::InnerProduct), &few);
     assert!(message.contains("in at most 2 dimensions"), "{message}");
     assert!(
-        message.contains("mapped by ip: takes 3 dimensions, more than 2"),
+        message.contains("mapped by ip in 3 dimensions: more than 2"),
         "{message}"
     );
     let root = vec![Step::Element(ElementMap::SquareRoot)];

@@ -31,9 +31,12 @@ pub(super) fn choose(chain: &Chain, narrowing: Option<&Narrowing>, wish: &Wish) 
         match way {
             Ok(plan) => match against(&plan, wish) {
                 None => return Ok(plan),
-                Some(reason) => {
-                    refusals.push(format!("{} by {}: {reason}", plan.way(), plan.distance))
-                }
+                Some(reason) => refusals.push(format!(
+                    "{} by {} in {} dimensions: {reason}",
+                    plan.way(),
+                    plan.distance,
+                    plan.item_dim()
+                )),
             },
             Err(refusal) => refusals.push(format!("{}: {}", refusal.way, refusal.reason)),
         }
@@ -53,26 +56,27 @@ fn against(plan: &Plan, wish: &Wish) -> Option<String> {
         });
     }
     if !wish.distances.contains(&plan.distance) {
+        let offers = |distance| wish.distances.contains(&distance);
         let mut reason = String::from("the store does not offer it");
-        let learned = plan.chain.space();
-        if learned == Space::SquaredL2 && wish.distances.contains(&Distance::Cosine) {
-            reason +=
-                ", and cosine drops the lengths of vectors, on which squared distances depend";
-        }
-        if learned == Space::InnerProduct && wish.distances.contains(&Distance::Cosine) {
-            reason += ", and cosine drops the items' lengths, on which the inner product depends";
-        }
-        if learned == Space::InnerProduct && wish.distances.contains(&Distance::SquaredL2) {
-            reason +=
-                ", and l2 would need a bound on the lengths of all items, also of those to come";
+        if let Form::Mapped { .. } = plan.form {
+            let learned = plan.chain.space();
+            if learned == Space::SquaredL2 && offers(Distance::Cosine) {
+                reason += ", and cosine drops the lengths of vectors, on which squared distances \
+                           depend";
+            }
+            if learned == Space::InnerProduct && offers(Distance::Cosine) {
+                reason +=
+                    ", and cosine drops the items' lengths, on which the inner product depends";
+            }
+            if learned == Space::InnerProduct && offers(Distance::SquaredL2) {
+                reason += ", and l2 would need a bound on the lengths of all items, also of those to \
+                           come";
+            }
         }
         return Some(reason);
     }
     match wish.most_dimensions {
-        Some(most) if plan.item_dim() > most => Some(format!(
-            "takes {} dimensions, more than {most}",
-            plan.item_dim()
-        )),
+        Some(most) if plan.item_dim() > most => Some(format!("more than {most}")),
         _ => None,
     }
 }
