@@ -95,6 +95,14 @@ pub enum Error {
         /// Which quantity.
         what: String,
     },
+    /// No way of asking a vector store gives the metric's order.
+    #[error("no exact plan for {wanted}: {}", .refusals.join("; "))]
+    Plan {
+        /// The metric and what was wished for.
+        wanted: String,
+        /// Every way that was looked at, with the reason why it does not serve.
+        refusals: Vec<String>,
+    },
     /// A model file is damaged, of another kind or made to harm.
     #[error("model file: {0}")]
     Model(String),

@@ -265,7 +265,8 @@ pub fn check_finite(corpus: &dyn Corpus) -> Result<()> {
     corpus.scan(0..corpus.len(), &mut check_rows)
 }
 
-fn check_rows(first: RowId, rows: Rows<'_>) -> Result<()> {
+/// Refuse NaN and infinite values of rows that begin with number `first`.
+pub(crate) fn check_rows(first: RowId, rows: Rows<'_>) -> Result<()> {
     for (index, row) in rows.iter().enumerate() {
         if row.iter().any(|v| !v.is_finite()) {
             let column = row.iter().position(|v| !v.is_finite()).unwrap_or(0);

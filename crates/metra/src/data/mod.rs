@@ -10,6 +10,7 @@ mod narrow;
 mod split;
 pub mod synthetic;
 
+pub(crate) use corpus::check_rows;
 pub use corpus::{
     Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite, fingerprint,
 };

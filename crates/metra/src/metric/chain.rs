@@ -188,7 +188,8 @@ impl Chain {
         })
     }
 
-    fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+    /// An error if the rows have another dimension than the metric was made for.
+    pub(super) fn check_dim(&self, batch: &Batch<'_>) -> Result<()> {
         if batch.rows.dim() != self.input_dim {
             return Err(Error::shape(
                 "dimension of the vectors",
@@ -196,6 +197,11 @@ impl Chain {
                 batch.rows.dim(),
             ));
         }
+        Ok(())
+    }
+
+    fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.check_dim(batch)?;
         if self.steps.is_empty() {
             return self.map.apply(first, side, batch.rows, out);
         }
@@ -267,8 +273,8 @@ impl Metric for Chain {
             }
             Space::InnerProduct => cross(left.rows(), right.rows(), -1.0, out),
             Space::Cosine => {
-                normalise(&mut left)?;
-                normalise(&mut right)?;
+                normalise(0, &mut left)?;
+                normalise(0, &mut right)?;
                 cross(left.rows(), right.rows(), -1.0, out);
             }
             Space::Blocks { size } => {
@@ -298,23 +304,30 @@ impl Metric for Chain {
     }
 }
 
-/// Divide every row by its length, worked out in f64: squares of f32 can leave f32's range.
-fn normalise(rows: &mut RowBuf) -> Result<()> {
+/// Divide every row by its length, worked out in f64: squares of f32 can leave f32's range. `first`
+/// is the number of the first row, for error messages.
+pub(super) fn normalise(first: u64, rows: &mut RowBuf) -> Result<()> {
     let dim = rows.dim();
     for (number, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
-        let squares = row.iter().map(|v| f64::from(*v).powi(2));
-        let length = squares.sum::<f64>().sqrt();
-        if length == 0.0 {
-            return Err(Error::Row {
-                row: number as u64,
-                problem: "has length 0 after the map: a cosine does not exist".into(),
-            });
-        }
+        let length = length(first + number as u64, row)?;
         for value in row {
             *value = (f64::from(*value) / length) as f32;
         }
     }
     Ok(())
+}
+
+/// The length of a mapped row, which must not be 0.
+pub(super) fn length(number: u64, row: &[f32]) -> Result<f64> {
+    let squares = row.iter().map(|v| f64::from(*v).powi(2));
+    let length = squares.sum::<f64>().sqrt();
+    if length == 0.0 {
+        return Err(Error::Row {
+            row: number,
+            problem: "has length 0 after the map: a cosine does not exist".into(),
+        });
+    }
+    Ok(length)
 }
 
 #[cfg(test)]

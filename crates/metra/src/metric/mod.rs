@@ -1,4 +1,5 @@
-//! What was learned: a metric, its embedding, and the space in which embedded vectors are compared.
+//! What was learned: a metric, its embedding, and the space in which embedded vectors are compared;
+//! and what a vector store must hold so that it finds the same (`Plan`).
 
 mod chain;
 mod embed;
@@ -6,6 +7,7 @@ mod low_rank;
 mod map;
 mod model;
 mod model_file;
+mod plan;
 mod space;
 
 pub use chain::{Chain, Step};
@@ -13,6 +15,7 @@ pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
 pub use model::{Decision, Gain, HeldOut, Model, Origin};
+pub use plan::{Distance, Plan, Way, Wish, agreement};
 pub use space::Space;
 
 use crate::Result;

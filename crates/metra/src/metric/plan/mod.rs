@@ -1,0 +1,303 @@
+//! Plans: what a vector store must hold and be asked so that its order equals the metric's.
+//!
+//! A metric compares mapped vectors z in its space. A store has its own distances and, often, items
+//! that nobody wants to write again. With z_q the mapped query and z = A x + b the mapped item
+//! (affine: `affine.rs`), the scores of one query come apart into a part of the query, the same for
+//! all items, which order does not see, and
+//!
+//! - inner product: (Aᵀ z_q) · x. Items can stay as they are: [`Way::QueryOnly`].
+//! - squared distance, −½ |z_q − z|²: (Aᵀ z_q) · x − ½ |z|². The last term belongs to the item, and
+//!   no query can know it: the item needs a coordinate for it, which the query multiplies by 1
+//!   ([`Way::ExtraCoordinate`]). Over mapped vectors, (z, −½ |z|²) asked with (z_q, 1), this takes
+//!   rank + 1 numbers and any metric; over the input, (x, −½ |z|²) asked with (Aᵀ z_q, 1), dim + 1,
+//!   but the stored vectors keep what they were and another model changes one number of each.
+//! - cosine: ((Aᵀ z_q) · x + z_q · b) / |z|. The length belongs to the item again: items x/|z|
+//!   ([`Way::Rescaled`]), with one more coordinate 1/|z| asked with z_q · b where b is not 0.
+//!
+//! So only [`Way::QueryOnly`] leaves items as they are. An extra coordinate does not, strictly: the
+//! vector is still in front, but a store has to write rows of another dimension. Squared distance
+//! and cosine can be asked with queries only where AᵀA is a multiple of the identity (an adapter of
+//! queries alone, or centring), because |z| is then a function of |x|, which the store's own l2 or
+//! cosine puts in. Where items are divided by their length before all else, cosine stores serve the
+//! inner product over their raw items as well.
+//!
+//! A translation of both sides leaves squared distances alone, but −½ |z|² in f32 drowns everything
+//! where z lies far from the origin. Maps that learners give are centred; where one is not,
+//! [`Plan::centred_on`] moves the origin into a sample of items.
+//!
+//! Left out, because it is not exact or not possible without more: inner product in a store that has
+//! l2 alone (needs a bound on all lengths, also of items to come) and block distances.
+
+mod affine;
+mod agreement;
+mod apply;
+#[cfg(test)]
+mod tests;
+mod ways;
+mod wish;
+
+pub use agreement::agreement;
+pub use wish::{Distance, Way, Wish};
+
+use super::{Chain, Embedding, Model, Space};
+use crate::data::Batch;
+use crate::linalg::RowBuf;
+use crate::{Error, Result};
+use affine::Affine;
+use std::sync::Arc;
+
+/// One exact way to serve a metric from a vector store.
+///
+/// The cost is that of the chain for every item (nothing for [`Way::QueryOnly`]) and, for ways that
+/// keep the input's coordinates, one product more with the map for every query.
+///
+/// ```
+/// use metra::metric::{Chain, Distance, Plan, Space, Way, Wish};
+///
+/// let chain = Chain::identity(4, Space::SquaredL2);
+/// let wish = Wish { distances: vec![Distance::InnerProduct], ..Wish::default() };
+/// let plan = Plan::choose(&chain, &wish)?;
+/// assert_eq!((plan.way(), plan.item_dim()), (Way::ExtraCoordinate, 5));
+/// # Ok::<(), metra::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Plan {
+    chain: Arc<Chain>,
+    distance: Distance,
+    form: Form,
+    /// Taken from mapped vectors of both sides.
+    centre: Option<Vec<f32>>,
+}
+
+/// What a stored vector is made of, with z the mapped and x the input vector.
+#[derive(Debug, Clone)]
+enum Form {
+    /// z; `untouched` where that is x itself.
+    Mapped { untouched: bool },
+    /// z/|z|.
+    UnitLength,
+    /// (z, −½ |z|²).
+    MappedAndNorm,
+    /// x.
+    Input(Arc<Input>),
+    /// (x, −½ |z|²).
+    InputAndNorm(Arc<Input>),
+    /// x/|z|, and 1/|z| where the map has an offset.
+    Rescaled(Arc<Input>),
+}
+
+/// How the vectors in the store become mapped ones.
+#[derive(Debug)]
+struct Input {
+    /// From the vectors in the store.
+    affine: Affine,
+    /// The rows that a plan is given are so many times those in the store.
+    scale: f64,
+}
+
+impl Plan {
+    /// Every exact way, the preferred first; an error for a metric that has none.
+    pub fn all(chain: &Chain) -> Result<Vec<Plan>> {
+        ways::all(chain, None)
+    }
+
+    /// The best way that fits the wish, or an error that says of every way why it does not.
+    pub fn choose(chain: &Chain, wish: &Wish) -> Result<Plan> {
+        ways::choose(chain, None, wish)
+    }
+
+    /// [`Plan::all`] for a model. The plan's rows are narrowed already, as the chain's are; the rows
+    /// in the store are not.
+    pub fn all_for_model(model: &Model) -> Result<Vec<Plan>> {
+        ways::all(&model.chain, model.narrowing.as_ref())
+    }
+
+    /// [`Plan::choose`] for a model. The plan's rows are narrowed already, as the chain's are; the
+    /// rows in the store are not, so that a model that shifts columns cannot leave them there.
+    pub fn choose_for_model(model: &Model, wish: &Wish) -> Result<Plan> {
+        ways::choose(&model.chain, model.narrowing.as_ref(), wish)
+    }
+
+    /// How the metric is served.
+    pub fn way(&self) -> Way {
+        match self.form {
+            Form::Mapped { .. } | Form::UnitLength => Way::Mapped,
+            Form::Input(_) => Way::QueryOnly,
+            Form::MappedAndNorm | Form::InputAndNorm(_) => Way::ExtraCoordinate,
+            Form::Rescaled(_) => Way::Rescaled,
+        }
+    }
+
+    /// What the store has to compare by.
+    pub fn distance(&self) -> Distance {
+        self.distance
+    }
+
+    /// Numbers in a stored vector.
+    pub fn item_dim(&self) -> usize {
+        let mapped = self.chain.output_dim();
+        match &self.form {
+            Form::Mapped { .. } | Form::UnitLength => mapped,
+            Form::MappedAndNorm => mapped + 1,
+            Form::Input(_) => self.input_dim(),
+            Form::InputAndNorm(_) => self.input_dim() + 1,
+            Form::Rescaled(input) => self.input_dim() + usize::from(!input.affine.is_linear()),
+        }
+    }
+
+    /// Numbers in a vector that is asked with: as many as in a stored one.
+    pub fn query_dim(&self) -> usize {
+        self.item_dim()
+    }
+
+    /// Numbers in an input vector of either side.
+    pub fn input_dim(&self) -> usize {
+        Embedding::input_dim(&*self.chain)
+    }
+
+    /// Whether a store that holds the input vectors need not be written at all.
+    pub fn items_stay(&self) -> bool {
+        match self.form {
+            Form::Mapped { untouched } => untouched && self.centre.is_none(),
+            Form::Input(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a stored vector begins with the input vector, so that another model changes at most
+    /// one number of it.
+    pub fn holds_input(&self) -> bool {
+        self.items_stay() || matches!(self.form, Form::InputAndNorm(_))
+    }
+
+    /// The point that is taken from mapped vectors of both sides, if there is one.
+    pub fn centre(&self) -> Option<&[f32]> {
+        self.centre.as_deref()
+    }
+
+    /// The same plan with the origin of mapped vectors at the mean of these items.
+    ///
+    /// For squared distances that are not served by the input alone; any other plan comes back as it
+    /// is. The vectors of both sides depend on the centre: who stores it ([`Plan::centre`]) beside
+    /// the items asks with the same plan later ([`Plan::with_centre`]).
+    pub fn centred_on(self, items: &Batch<'_>) -> Result<Plan> {
+        if !self.moves() {
+            return Ok(self);
+        }
+        let mut mapped = RowBuf::empty(1);
+        self.chain.embed_items(0, items, &mut mapped)?;
+        if mapped.is_empty() {
+            return Err(Error::shape("items to centre on", "at least 1", 0));
+        }
+        let mut sum = vec![0.0; mapped.dim()];
+        for row in mapped.rows().iter() {
+            for (sum, value) in sum.iter_mut().zip(row) {
+                *sum += f64::from(*value);
+            }
+        }
+        let count = mapped.len() as f64;
+        self.with_centre(sum.into_iter().map(|sum| (sum / count) as f32).collect())
+    }
+
+    /// The same plan with this point taken from mapped vectors of both sides.
+    pub fn with_centre(mut self, centre: Vec<f32>) -> Result<Plan> {
+        if !self.moves() {
+            let expected =
+                "absent: only squared distances between mapped vectors have a free origin";
+            return Err(Error::parameter("the plan's centre", expected, "given"));
+        }
+        if centre.len() != self.chain.output_dim() {
+            return Err(Error::shape(
+                "numbers in the plan's centre",
+                self.chain.output_dim(),
+                centre.len(),
+            ));
+        }
+        if let Some(value) = centre.iter().find(|v| !v.is_finite()) {
+            return Err(Error::parameter("the plan's centre", "finite", value));
+        }
+        self.centre = Some(centre);
+        Ok(self)
+    }
+
+    /// Whether the origin of mapped vectors is free and matters.
+    fn moves(&self) -> bool {
+        let squared = self.chain.space() == Space::SquaredL2;
+        squared && !matches!(self.form, Form::Input(_))
+    }
+
+    /// What to store, what to ask and what it costs, in lines of text.
+    pub fn describe(&self) -> String {
+        let (store, ask) = match &self.form {
+            Form::Mapped { untouched: true } if self.items_stay() => {
+                ("the items as they are", "the mapped query")
+            }
+            Form::Mapped { .. } => ("mapped items z", "the mapped query"),
+            Form::UnitLength => (
+                "mapped items at length 1, z/|z|",
+                "the mapped query at length 1",
+            ),
+            Form::MappedAndNorm => (
+                "mapped items and one coordinate, (z, -|z|^2/2)",
+                "the mapped query and a 1",
+            ),
+            Form::Input(_) => (
+                "the items as they are",
+                "the mapped query taken back by the map of items, A'z",
+            ),
+            Form::InputAndNorm(_) => (
+                "the items with one coordinate added, (x, -|z|^2/2)",
+                "the mapped query taken back by the map of items, and a 1: (A'z, 1)",
+            ),
+            Form::Rescaled(input) if input.affine.is_linear() => (
+                "items divided by their mapped length, x/|z|",
+                "the mapped query taken back by the map of items, A'z/|z|",
+            ),
+            Form::Rescaled(_) => (
+                "items and a 1 divided by their mapped length, (x, 1)/|z|",
+                "the mapped query taken back by the map of items, (A'z, z.b)/|z|",
+            ),
+        };
+        let compare = match self.distance {
+            Distance::SquaredL2 => "l2 (Euclidean distance, squared or not); smaller is nearer",
+            Distance::InnerProduct => "ip (inner product); larger is nearer",
+            Distance::Cosine => "cosine; larger is nearer, and lengths do not count",
+        };
+        let work = if self.items_stay() {
+            "nothing to write: an index by this distance over the items serves as it is"
+        } else {
+            "every item is written, and the index built, again"
+        };
+        let dim = self.item_dim();
+        format!(
+            "way      {}\nstore    {store}\nask      {ask}\ncompare  {compare}\ncost     {dim} \
+             numbers, {} bytes an item as f32 (the input has {}); {work}\norder    the metric's own, \
+             wherever scores differ by more than 1e-5 of their range",
+            self.way(),
+            4 * dim,
+            self.input_dim(),
+        )
+    }
+}
+
+impl Embedding for Plan {
+    fn space(&self) -> Space {
+        self.distance.space()
+    }
+
+    fn input_dim(&self) -> usize {
+        Plan::input_dim(self)
+    }
+
+    fn output_dim(&self) -> usize {
+        self.item_dim()
+    }
+
+    fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.map_queries(first, queries, out)
+    }
+
+    fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.map_items(first, items, out)
+    }
+}
