@@ -23,9 +23,12 @@ from ._metra import (
     Model,
     ModelFileError,
     ParameterError,
+    Plan,
+    PlanError,
     SupervisionError,
     __version__,
     methods,
+    plan,
 )
 
 # Loaded when first used: scikit-learn alone takes ten times as long to import as all of this.
@@ -86,8 +89,11 @@ __all__ = [
     "Model",
     "ModelFileError",
     "ParameterError",
+    "Plan",
+    "PlanError",
     "SupervisionError",
     "__version__",
     "load",
     "methods",
+    "plan",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from . import _metra
 from ._arrays import as_rows, unpacked, working_type
@@ -40,6 +40,10 @@ SHARED: dict[str, Any] = {
     "n_jobs": None,
     "verbose": False,
 }
+
+
+# Kernels between histograms, which have no negative values.
+HISTOGRAM_KERNELS = ("chi2", "exp-chi2", "intersection")
 
 
 class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -188,9 +192,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         else:
             wanted = [np.float64, np.float32]
         least = 2 if reset else 1
-        return validate_data(
-            self, X, reset=reset, dtype=wanted, order="C", ensure_min_samples=least
-        )
+        X = validate_data(self, X, reset=reset, dtype=wanted, order="C", ensure_min_samples=least)
+        if self._takes_histograms():
+            check_non_negative(X, f"{type(self).__name__} (kernel {self.kernel})")
+        return X
 
     @property
     def _n_features_out(self) -> int:
@@ -338,10 +343,19 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.target_tags.required = self._needs != "nothing"
         # Vectors are kept as float32 whatever they came as.
         tags.transformer_tags.preserves_dtype = ["float32"]
+        tags.input_tags.positive_only = self._takes_histograms()
         return tags
 
     def _more_tags(self) -> dict[str, Any]:
-        return {"requires_y": self._needs != "nothing", "preserves_dtype": ["float32"]}
+        # What scikit-learn before 1.6 asks.
+        return {
+            "requires_y": self._needs != "nothing",
+            "preserves_dtype": ["float32"],
+            "requires_positive_X": self._takes_histograms(),
+        }
+
+    def _takes_histograms(self) -> bool:
+        return getattr(self, "kernel", None) in HISTOGRAM_KERNELS
 
 
 class _Distance:
@@ -381,12 +395,12 @@ def _two_sides(pairs: Any) -> tuple[Any, Any]:
 
 
 def _check_rows(values: Any, X: np.ndarray, what: str) -> None:
-    # The words are scikit-learn's, which its own checks look for.
-    if np.shape(values)[:1] != (len(X),):
-        found = np.shape(values)[0] if np.shape(values) else "one value"
+    found = np.asarray(values)
+    if found.ndim == 0 or len(found) != len(X):
+        # The words are scikit-learn's, which its own checks look for.
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {what} must have one "
-            f"value a row: expected {len(X)}, but found {found}"
+            f"value a row: expected {len(X)}, but found {found.size}"
         )
 
 

@@ -213,8 +213,7 @@ impl Contest {
         if let Some(count) = self.folds {
             let dealt = folds(material, &units, kind, count, self.seed)?.into_iter();
             let inner = |(rest, test)| {
-                let parts =
-                    Parts::within(material, rest, test, kind, self.validation, self.seed)?;
+                let parts = Parts::within(material, rest, test, kind, self.validation, self.seed)?;
                 Ok((parts, self.seed))
             };
             return dealt.map(inner).collect();

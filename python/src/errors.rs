@@ -42,6 +42,12 @@ create_exception!(
 );
 create_exception!(
     metra,
+    PlanError,
+    MetraError,
+    "No vector store of this kind can serve the metric's order; the message says why."
+);
+create_exception!(
+    metra,
     InternalError,
     PyRuntimeError,
     "A mistake of metra itself; please report it."
@@ -55,6 +61,7 @@ pub(crate) fn raised(error: metra::Error) -> PyErr {
         Error::Parameter { .. } => ParameterError::new_err(text),
         Error::Supervision { .. } => SupervisionError::new_err(text),
         Error::Diverged { .. } => DivergedError::new_err(text),
+        Error::Plan { .. } => PlanError::new_err(text),
         Error::Model(_) => ModelFileError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         // With the system's number, Python makes FileNotFoundError and its like of it.
@@ -77,5 +84,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SupervisionError", py.get_type::<SupervisionError>())?;
     module.add("DivergedError", py.get_type::<DivergedError>())?;
     module.add("ModelFileError", py.get_type::<ModelFileError>())?;
+    module.add("PlanError", py.get_type::<PlanError>())?;
     module.add("InternalError", py.get_type::<InternalError>())
 }

@@ -48,7 +48,10 @@ impl Answer {
     fn of_scores(scores: &Scores, cluster: impl Fn(u64) -> u64) -> Self {
         let measures = scores.measures().to_vec();
         Answer {
-            values: measures.iter().map(|m| scores.values(*m).to_vec()).collect(),
+            values: measures
+                .iter()
+                .map(|m| scores.values(*m).to_vec())
+                .collect(),
             measures,
             queries: scores.queries().to_vec(),
             clusters: scores.queries().iter().map(|q| cluster(*q)).collect(),
@@ -110,7 +113,12 @@ pub(crate) fn judge<'py>(
             (Some(model), None) => model.chain().clone(),
             (Some(model), Some(space)) => {
                 let chain = model.chain();
-                Chain::new(items.dim(), chain.steps().to_vec(), chain.map().clone(), space)?
+                Chain::new(
+                    items.dim(),
+                    chain.steps().to_vec(),
+                    chain.map().clone(),
+                    space,
+                )?
             }
             (None, space) => Chain::identity(items.dim(), space.unwrap_or(Space::SquaredL2)),
         };
@@ -234,7 +242,8 @@ fn against(
     if asked == Some(Protocol::CrossCamera) {
         let (labels, searched) = (needed(told.labels()?)?, needed(gallery_told.labels()?)?);
         let (Some(groups), Some(gallery_groups)) = (groups, gallery_groups) else {
-            let expected = "given, for rows and gallery: the protocol leaves out those of one camera";
+            let expected =
+                "given, for rows and gallery: the protocol leaves out those of one camera";
             return Err(Error::parameter("cameras", expected, "absent"));
         };
         let storage = Storage::default();

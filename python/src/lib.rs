@@ -5,6 +5,7 @@ mod compare;
 mod errors;
 mod evaluate;
 mod model;
+mod plan;
 mod told;
 mod train;
 mod vectors;
@@ -16,6 +17,8 @@ use pyo3::prelude::*;
 fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
+    module.add_class::<plan::Plan>()?;
+    module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     module.add_function(wrap_pyfunction!(train::methods, module)?)?;
     module.add_function(wrap_pyfunction!(train::check_settings, module)?)?;

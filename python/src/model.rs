@@ -6,7 +6,9 @@ use crate::working::{briefly, work};
 use metra::data::{Batch, Corpus, Groups, Joined};
 use metra::evaluate::dissimilarities;
 use metra::linalg::RowBuf;
-use metra::metric::{Chain, Embedding, LowRank, Map, Metric, Side, Storage, embed_corpus, for_each_embedded};
+use metra::metric::{
+    Chain, Embedding, LowRank, Map, Metric, Side, Storage, embed_corpus, for_each_embedded,
+};
 use metra::search::top_k;
 use metra::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -38,7 +40,10 @@ impl Model {
             return Ok(None);
         };
         let Some(cameras) = cameras else {
-            let expected = format!("given: the model subtracts the mean of each ({})", names.join(", "));
+            let expected = format!(
+                "given: the model subtracts the mean of each ({})",
+                names.join(", ")
+            );
             return Err(Error::parameter("cameras", expected, "absent"));
         };
         Groups::new(cameras).renumbered(names).map(Some)
@@ -84,7 +89,9 @@ impl Model {
     /// Read a model from the bytes of its file.
     #[classmethod]
     fn from_bytes(_: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        metra::metric::Model::from_bytes(data).map(Model).map_err(raised)
+        metra::metric::Model::from_bytes(data)
+            .map(Model)
+            .map_err(raised)
     }
 
     /// Write the model to a file.
@@ -274,7 +281,10 @@ impl Model {
                 Vectors::read(left, &self.rule())?,
                 Vectors::read(right, &self.rule())?,
             );
-            let groups = [self.groups(cameras.as_ref())?, self.groups(item_cameras.as_ref())?];
+            let groups = [
+                self.groups(cameras.as_ref())?,
+                self.groups(item_cameras.as_ref())?,
+            ];
             // Checked as corpora are, so that what is not finite is named.
             let (left, right) = (left.corpus()?, right.corpus()?);
             let batches = [&left, &right].map(|corpus| corpus.view());
@@ -363,10 +373,7 @@ impl Model {
 }
 
 /// A matrix with what is subtracted after it.
-type Matrix<'py> = (
-    Bound<'py, PyArray2<f32>>,
-    Option<Bound<'py, PyArray1<f32>>>,
-);
+type Matrix<'py> = (Bound<'py, PyArray2<f32>>, Option<Bound<'py, PyArray1<f32>>>);
 
 fn batch<'a>(rows: metra::linalg::Rows<'a>, groups: Option<&'a Groups>) -> Result<Batch<'a>> {
     match groups {

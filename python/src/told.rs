@@ -86,14 +86,17 @@ impl Told {
             return Err(Error::shape("labels", rows, labels.len()));
         }
         if let Some(lines) = &self.qrels {
-            let lines = lines.iter().enumerate().map(|(number, (query, item, grade))| {
-                let what = |what: &str| format!("judgement {number}: {what}");
-                Ok(Judgement {
-                    query: row(&what("query"), *query)?,
-                    item: row(&what("item"), *item)?,
-                    grade: *grade,
-                })
-            });
+            let lines = lines
+                .iter()
+                .enumerate()
+                .map(|(number, (query, item, grade))| {
+                    let what = |what: &str| format!("judgement {number}: {what}");
+                    Ok(Judgement {
+                        query: row(&what("query"), *query)?,
+                        item: row(&what("item"), *item)?,
+                        grade: *grade,
+                    })
+                });
             let lines = lines.collect::<Result<Vec<_>>>()?;
             let judgements = match queries {
                 Some(queries) => Judgements::new(queries, rows, &lines)?,
@@ -114,8 +117,8 @@ impl Told {
             })
         };
         let supervision = if let Some(orderings) = &self.orderings {
-            let read = (orderings.iter())
-                .map(|(attribute, order)| ClassOrdering::parse(attribute, order));
+            let read =
+                (orderings.iter()).map(|(attribute, order)| ClassOrdering::parse(attribute, order));
             let read = read.collect::<Result<Vec<_>>>()?;
             Supervision::Orderings(Orderings::new(needed(labels)?, read)?)
         } else if let Some(edges) = &self.taxonomy {
@@ -149,14 +152,17 @@ impl Told {
             said = said.with_triplets(&read.collect::<Result<Vec<_>>>()?)?;
         }
         if let Some(quadruplets) = &self.quadruplets {
-            let read = quadruplets.iter().enumerate().map(|(number, (a, b, c, d, strict))| {
-                let what = format!("quadruplet {number}");
-                Ok(Quadruplet {
-                    near: [row(&what, *a)?, row(&what, *b)?],
-                    far: [row(&what, *c)?, row(&what, *d)?],
-                    strict: *strict,
-                })
-            });
+            let read = quadruplets
+                .iter()
+                .enumerate()
+                .map(|(number, (a, b, c, d, strict))| {
+                    let what = format!("quadruplet {number}");
+                    Ok(Quadruplet {
+                        near: [row(&what, *a)?, row(&what, *b)?],
+                        far: [row(&what, *c)?, row(&what, *d)?],
+                        strict: *strict,
+                    })
+                });
             said = said.with_quadruplets(&read.collect::<Result<Vec<_>>>()?)?;
         }
         Ok(said)

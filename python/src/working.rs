@@ -123,7 +123,9 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text = (panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
-    InternalError::new_err(format!("this is a mistake of metra, please report it: {text}"))
+    InternalError::new_err(format!(
+        "this is a mistake of metra, please report it: {text}"
+    ))
 }
 
 /// Short work without the interpreter, on this thread.
@@ -131,8 +133,7 @@ pub(crate) fn briefly<R: Send>(
     py: Python<'_>,
     job: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<R> {
-    let outcome =
-        py.detach(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
+    let outcome = py.detach(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
     match outcome {
         Ok(result) => result.map_err(raised),
         Err(panic) => Err(panicked(panic.as_ref())),

@@ -12,7 +12,8 @@ pub mod synthetic;
 
 pub(crate) use corpus::check_rows;
 pub use corpus::{
-    Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite, fingerprint,
+    Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite,
+    fingerprint,
 };
 pub use element::ElementMap;
 pub use groups::Groups;

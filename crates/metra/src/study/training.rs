@@ -31,8 +31,7 @@ impl Study<'_> {
         let chosen = self.choose(&parts.train, &parts.validation, watch, stop)?;
         let learned_from = parts.learned_from();
         watch.begin("fit");
-        let (fitted, cpu_seconds) =
-            cost::timed(|| self.fit(&learned_from, &chosen, watch, stop));
+        let (fitted, cpu_seconds) = cost::timed(|| self.fit(&learned_from, &chosen, watch, stop));
         let fitted = fitted?;
         let base = self.choose_base(&parts.train, &parts.validation)?;
         let verdicts = match parts.test.is_empty() {

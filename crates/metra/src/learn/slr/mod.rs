@@ -164,7 +164,8 @@ impl Learner for Checked<Slr> {
         match self.0.sides {
             // Two maps share no origin: distances between their results mean nothing.
             Sides::Two => &[Space::InnerProduct, Space::Cosine],
-            Sides::Auto | Sides::One => &Space::ALL,
+            // The inner product is what was regressed, so it comes first.
+            Sides::Auto | Sides::One => &[Space::InnerProduct, Space::Cosine, Space::SquaredL2],
         }
     }
 

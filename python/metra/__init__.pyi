@@ -1,0 +1,58 @@
+"""Written by tools/write_stubs.py."""
+
+from typing import Any
+
+from . import learners as learners, stores as stores
+from ._metra import (
+    DataError as DataError,
+    DivergedError as DivergedError,
+    InternalError as InternalError,
+    MetraError as MetraError,
+    Model as Model,
+    ModelFileError as ModelFileError,
+    ParameterError as ParameterError,
+    Plan as Plan,
+    PlanError as PlanError,
+    SupervisionError as SupervisionError,
+    __version__ as __version__,
+    methods as methods,
+    plan as plan,
+)
+from .comparison import Comparison as Comparison, compare as compare
+from .evaluation import (
+    Evaluation as Evaluation,
+    bootstrap as bootstrap,
+    evaluate as evaluate,
+)
+from .learners import (
+    Attributes as Attributes,
+    Cosine as Cosine,
+    Euclid as Euclid,
+    Frml as Frml,
+    KernelLfda as KernelLfda,
+    KernelWarca as KernelWarca,
+    Kissme as Kissme,
+    Lda as Lda,
+    Lfda as Lfda,
+    MetricLearner as MetricLearner,
+    Mfa as Mfa,
+    MultiSimilarity as MultiSimilarity,
+    Pca as Pca,
+    ProxyAnchor as ProxyAnchor,
+    Qwise as Qwise,
+    RankSvm as RankSvm,
+    Slr as Slr,
+    SlrAdapter as SlrAdapter,
+    SupCon as SupCon,
+    Warca as Warca,
+    Whitening as Whitening,
+    Xqda as Xqda,
+    from_model as from_model,
+)
+from .plots import (
+    plot_cmc as plot_cmc,
+    plot_embedding as plot_embedding,
+    plot_history as plot_history,
+)
+
+def load(path: Any) -> Model: ...

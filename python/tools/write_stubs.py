@@ -1,0 +1,102 @@
+"""Write what type checkers and editors read of the estimators, which are made at import.
+
+    python tools/write_stubs.py           # writes metra/learners.pyi and metra/__init__.pyi
+    python tools/write_stubs.py --check   # fails where they are not as they would be written
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import metra
+from metra import learners
+from metra._estimator import SHARED
+
+FOLDER = Path(__file__).resolve().parent.parent / "metra"
+
+TYPES = {"a whole number": "int", "a number": "float", "true or false": "bool"}
+SHARED_TYPES = {
+    "prepare": "str",
+    "score_by": "str | list[str] | None",
+    "holdout": "str | None",
+    "validation": "float",
+    "test": "float",
+    "refit": "bool",
+    "grid": "dict[str, list[Any]] | None",
+    "criterion": "str | None",
+    "protocol": "str | None",
+    "random_state": "Any",
+    "n_jobs": "int | None",
+    "verbose": "bool",
+}
+
+
+def estimator(entry: dict) -> str:
+    """The stub of one estimator."""
+    name = metra._names.class_name(entry["name"])
+    kinds = {metra._names.parameter_name(p[0]): TYPES.get(p[2], "str") for p in entry["parameters"]}
+    kinds["n_components"] = "int | None"
+    kinds.update(SHARED_TYPES)
+    lines = [f"class {name}(MetricLearner):", "    def __init__(", "        self,", "        *,"]
+    signature = inspect.signature(getattr(learners, name).__init__)
+    for parameter in list(signature.parameters.values())[1:]:
+        lines.append(f"        {parameter.name}: {kinds[parameter.name]} = ...,")
+    return "\n".join([*lines, "    ) -> None: ..."])
+
+
+def stubs() -> dict[str, str]:
+    """The text of every stub file, by its name."""
+    assert set(SHARED_TYPES) == set(SHARED)
+    head = '"""Written by tools/write_stubs.py."""\n\n'
+    classes = [metra._names.class_name(entry["name"]) for entry in metra.methods()]
+    made = "\n\n".join(estimator(entry) for entry in metra.methods())
+    imports = "from typing import Any\n\n"
+    imports += "from ._estimator import MetricLearner as MetricLearner, from_model as from_model\n\n"
+    package = [
+        "from typing import Any",
+        "",
+        "from . import learners as learners, stores as stores",
+        "from ._metra import (",
+        *(f"    {name} as {name}," for name in sorted(metra.__all__) if name != "load"),
+        ")",
+        "from .comparison import Comparison as Comparison, compare as compare",
+        "from .evaluation import (",
+        "    Evaluation as Evaluation,",
+        "    bootstrap as bootstrap,",
+        "    evaluate as evaluate,",
+        ")",
+        "from .learners import (",
+        *(f"    {name} as {name}," for name in sorted(["MetricLearner", "from_model", *classes])),
+        ")",
+        "from .plots import (",
+        "    plot_cmc as plot_cmc,",
+        "    plot_embedding as plot_embedding,",
+        "    plot_history as plot_history,",
+        ")",
+        "",
+        "def load(path: Any) -> Model: ...",
+    ]
+    return {
+        "learners.pyi": head + imports + made + "\n",
+        "__init__.pyi": head + "\n".join(package) + "\n",
+    }
+
+
+def main() -> int:
+    wrong = []
+    for name, text in stubs().items():
+        path = FOLDER / name
+        if "--check" in sys.argv:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                wrong.append(name)
+        else:
+            path.write_text(text, encoding="utf-8")
+    for name in wrong:
+        print(f"metra/{name} is not as the registry has it: run python tools/write_stubs.py")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
