@@ -1,0 +1,186 @@
+"""Tests that every store has to pass; a store's own test file says how it is reached.
+
+A subclass of `StoreSuite` has a fixture ``store`` that gives an object with
+
+- ``write(model, name, ids=None, X=None, **keywords)`` and ``search(model, name, queries, **keywords)``,
+  which call the store's functions, and
+- ``raw(name, X, distance)``, which makes a collection of vectors as they are by the store's own
+  client, with row numbers as identifiers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import metra
+import numpy as np
+import pytest
+from law import DIM, ITEMS, K, MODELS, Made, assert_own_scores, assert_same_order, reloaded
+from metra.stores import StoreError
+
+
+def numbers(ids: np.ndarray) -> np.ndarray:
+    """Row numbers of identifiers that are row numbers, or texts that end in them."""
+    read = [[int(str(name).rpartition("-")[2]) for name in row] for row in ids.tolist()]
+    return np.asarray(read, dtype=np.int64)
+
+
+class StoreSuite:
+    """What all stores must do."""
+
+    # What a store without one of the distances serves a model by instead.
+    distances = {"warca": "l2", "kernel": "l2", "prepared": "l2", "slr": "ip", "adapter": "ip",
+                 "cosine": "cosine"}  # fmt: skip
+    # Stores that know texts alone give back row numbers of vectors that others wrote as texts.
+    raw_ids_are_texts = False
+
+    @pytest.mark.parametrize("name", MODELS)
+    def test_order_is_the_models(self, store, name, models, made: Made, tmp_path) -> None:
+        model = models[name]
+        plan = store.write(model, f"order_{name}", np.arange(ITEMS), made.items)
+        assert (plan.way, plan.distance) == ("mapped", self.distances[name])
+        again = reloaded(model, tmp_path)
+        ids, scores = store.search(again, f"order_{name}", made.queries, k=K)
+        assert ids.dtype == np.int64
+        assert_same_order(model, made, ids, scores)
+        assert_own_scores(model, made, ids, scores)
+
+    def test_euclid_by_inner_product(self, store, models, made: Made) -> None:
+        model = models["warca"]
+        plan = store.write(model, "by_ip", np.arange(ITEMS), made.items, distance="ip")
+        assert (plan.way, plan.distance, plan.dimension) == ("extra-coordinate", "ip", 6)
+        ids, scores = store.search(model, "by_ip", made.queries, k=K)
+        assert_same_order(model, made, ids, scores)
+
+    def test_far_from_the_origin(self, store, models, made: Made) -> None:
+        """Without a centre, squares of mapped vectors drown what differs between them."""
+        far = Made(made.items + 300, made.queries + 300, made.y, made.query_y)
+        model = models["warca"]
+        plan = store.write(model, "far", np.arange(ITEMS), far.items)
+        assert plan.centre is not None
+        ids, scores = store.search(model, "far", far.queries, k=K)
+        assert_same_order(model, far, ids, scores)
+
+    @pytest.mark.parametrize("name", ["slr", "adapter"])
+    def test_items_stay(self, store, name, models, made: Made) -> None:
+        model, table = models[name], f"raw_{name}"
+        store.raw(table, made.items, "ip")
+        plan = store.write(model, table, keep_items=True)
+        assert (plan.items_stay, plan.dimension) == (True, DIM)
+        ids, scores = store.search(model, table, made.queries, k=K, keep_items=True)
+        assert (ids.dtype == object) == self.raw_ids_are_texts
+        assert_same_order(model, made, numbers(ids), scores)
+        with pytest.raises(StoreError, match="no record"):
+            store.search(model, table, made.queries)
+        with pytest.raises(metra.PlanError, match="with items kept as they are"):
+            store.search(models["warca"], table, made.queries, keep_items=True)
+        with pytest.raises(metra.PlanError, match="with items kept as they are"):
+            store.write(models["warca"], table, keep_items=True)
+        with pytest.raises(metra.ParameterError, match="neither ids nor X"):
+            store.write(model, table, [1], made.items[:1], keep_items=True)
+
+    def test_raw_items_that_metra_wrote_serve_another_model(self, store, models, made: Made) -> None:
+        assert store.write(models["adapter"], "raw_own", np.arange(ITEMS), made.items).items_stay
+        ids, scores = store.search(models["slr"], "raw_own", made.queries, k=K, keep_items=True)
+        assert_same_order(models["slr"], made, ids, scores)
+
+    def test_texts_in_batches_and_new_vectors(self, store, models, made: Made) -> None:
+        model = models["warca"]
+        names = [f"é'\"-{row}" for row in range(ITEMS)]
+        # The first are written with wrong vectors and, with all others, again.
+        wrong = np.roll(made.items[:1200], 1, axis=0)
+        first = store.write(model, "texts", names[:1200], wrong, batch=500)
+        second = store.write(model, "texts", np.asarray(names), made.items.astype(np.float64))
+        assert np.array_equal(first.centre, second.centre)
+        ids, scores = store.search(model, "texts", made.queries, k=K)
+        assert ids.dtype == object and set(ids.ravel().tolist()) <= set(names)
+        assert_same_order(model, made, numbers(ids), scores)
+        with pytest.raises(StoreError, match="ids of str, but these are int"):
+            store.write(model, "texts", [1], made.items[:1])
+
+    def test_another_model_is_refused(self, store, models, made: Made) -> None:
+        few = np.arange(50), made.items[:50]
+        store.write(models["warca"], "mine", *few)
+        with pytest.raises(StoreError, match=r"by the model \w+ \(warca\), but this is .*kissme"):
+            store.search(models["prepared"], "mine", made.queries)
+        with pytest.raises(StoreError, match="write to a new one"):
+            store.write(models["prepared"], "mine", *few)
+        with pytest.raises(StoreError, match="compares by l2, but distance is 'ip'"):
+            store.write(models["warca"], "mine", *few, distance="ip")
+        with pytest.raises(StoreError, match="keep_items expects them as they were"):
+            store.search(models["slr"], "mine", made.queries, keep_items=True)
+
+    def test_no_exact_plan_is_refused(self, store, models, made: Made) -> None:
+        few = np.arange(50), made.items[:50]
+        with pytest.raises(metra.PlanError, match="cosine drops the lengths"):
+            store.write(models["warca"], "never", *few, distance="cosine")
+        with pytest.raises(metra.PlanError, match="bound on the lengths"):
+            store.write(models["slr"], "never", *few, distance="l2")
+        with pytest.raises(metra.MetraError):
+            store.write(models["warca"], "never", *few, distance="manhattan")
+
+    def test_mistakes_are_named(self, store, models, made: Made) -> None:
+        model, X = models["warca"], made.items
+        with pytest.raises(metra.DataError, match="12"):
+            store.write(model, "wrong", np.arange(50), X[:50, :5])
+        with pytest.raises(metra.ParameterError, match="expected 50, but found 49"):
+            store.write(model, "wrong", np.arange(49), X[:50])
+        with pytest.raises(metra.ParameterError, match="7 is in the rows 3 and 5"):
+            store.write(model, "wrong", [0, 1, 2, 7, 4, 7], X[:6])
+        with pytest.raises(metra.ParameterError, match="all int or all str"):
+            store.write(model, "wrong", [0, "1"], X[:2])
+        with pytest.raises(metra.ParameterError, match="at least one row"):
+            store.write(model, "wrong", [], X[:0])
+        with pytest.raises(metra.ParameterError, match="fitted estimator"):
+            store.write("model", "wrong", [0, 1], X[:2])
+        with pytest.raises(ValueError, match="not fitted"):
+            store.write(metra.Warca(), "wrong", [0, 1], X[:2])
+        with pytest.raises((StoreError, FileNotFoundError), match="expected"):
+            store.search(model, "absent", made.queries)
+        with pytest.raises((StoreError, FileNotFoundError), match="expected"):
+            store.write(model, "absent", keep_items=True)
+        store.write(model, "right", np.arange(50), X[:50])
+        with pytest.raises(metra.ParameterError, match="k must be"):
+            store.search(model, "right", made.queries, k=0)
+        with pytest.raises(metra.DataError, match="12"):
+            store.search(model, "right", made.queries[:, :5])
+
+    def test_broken_rows_are_named_where_they_are(self, store, models, made: Made) -> None:
+        broken = made.items[:1500].copy()
+        broken[1200, 3] = np.nan
+        with pytest.raises(metra.DataError, match="rows 1000 to 1499"):
+            store.write(models["warca"], "broken", np.arange(1500), broken)
+        # What was written before is not in the way of trying again.
+        store.write(models["warca"], "broken", np.arange(ITEMS), made.items)
+        ids, scores = store.search(models["warca"], "broken", made.queries, k=K)
+        assert_same_order(models["warca"], made, ids, scores)
+
+    def test_collections_of_others_are_refused(self, store, models, made: Made) -> None:
+        few: tuple[Any, Any] = [0], made.items[:1]
+        store.raw("others", made.items[:30], "ip")
+        with pytest.raises(StoreError, match="of 12 numbers, but the plan .* has"):
+            store.write(models["warca"], "others", *few)
+        with pytest.raises(StoreError, match="30 vectors that metra did not write"):
+            store.write(models["adapter"], "others", *few)
+
+    def test_cameras(self, store, made: Made) -> None:
+        cameras = np.where(np.arange(ITEMS) % 3 == 0, "a", "b")
+        learned = metra.Warca(n_components=5, steps=20, prepare="centre-groups")
+        learned.fit(made.items[:400], made.y[:400], cameras=cameras[:400])
+        store.write(learned, "cameras", np.arange(ITEMS), made.items, cameras=cameras)
+        asked_from = ["a", "b"] * 3 + ["a"]
+        ids, _ = store.search(learned, "cameras", made.queries, k=K, cameras=asked_from)
+        exact, _ = learned.model_.search(
+            made.queries, made.items, K, asked_from, cameras.tolist()
+        )
+        assert np.mean(ids == exact.astype(np.int64)) > 0.95
+        with pytest.raises(metra.ParameterError, match="cameras"):
+            store.search(learned, "cameras", made.queries, k=K)
+        with pytest.raises(metra.ParameterError, match="cameras must be one a row"):
+            store.write(learned, "cameras", [0], made.items[:1], cameras=["a", "b"])
+
+    def test_fewer_than_k(self, store, models, made: Made) -> None:
+        store.write(models["warca"], "two", [5, 7], made.items[:2])
+        ids, scores = store.search(models["warca"], "two", made.queries, k=K)
+        assert ids.shape == (len(made.queries), 2) and {5, 7} == set(ids[0].tolist())
+        assert np.isfinite(scores).all()
