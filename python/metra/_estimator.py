@@ -140,6 +140,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.test_ = found["test"]
         self.base_ = found["base"]
         self.cpu_seconds_ = found["cpu_seconds"]
+        self.seconds_ = found["seconds"]
         return self
 
     def _order(self) -> dict[str, Any]:

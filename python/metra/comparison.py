@@ -221,7 +221,7 @@ def _methods(methods: Any) -> tuple[list[str], list[dict[str, Any]]]:
         if isinstance(method, str) and name is None:
             named.append(method)
         elif isinstance(method, str):
-            lines.append(_line(name, method, {}, None, "none", []))
+            lines.append(_line(str(name), method, {}, None, "none", []))
         else:
             order = method._order()
             grid = order["grid"] if method.grid is not None else None

@@ -6,7 +6,7 @@ use crate::train::{Grid, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{News, work};
 use metra::Result;
-use metra::data::{Corpus, fingerprint};
+use metra::data::{Corpus, Interruptible, fingerprint};
 use metra::learn::registry;
 use metra::study::compare::{Costs, DataFacts, Event, Experiment, Log, Method, Results};
 use metra::study::{Collection, HoldOut, Judging, Material, Parts, Protocol, folds};
@@ -90,6 +90,7 @@ pub(crate) fn compare<'py>(
         let same = Rule::Apply(items.narrowing.as_ref());
         let queries = queries.map(|q| Vectors::read(q, &same)).transpose()?;
         let corpus = items.corpus()?;
+        let corpus = Interruptible::new(&corpus, desk.stop());
         let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
         let (groups, query_groups) = (told.groups(), told.query_groups());
         let said = told.supervision(corpus.len(), asking.as_ref().map(Corpus::len))?;

@@ -5,7 +5,7 @@ use crate::told::{Told, material};
 use crate::train::{comparison, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{briefly, work};
-use metra::data::{Corpus, Groups, Joined};
+use metra::data::{Corpus, Groups, Interruptible, Joined};
 use metra::evaluate::{
     Bootstrap, Empty, Evaluation, Gain, Measure, Options, ReIdentification, Ties, evaluate,
     paired_bootstrap,
@@ -97,7 +97,7 @@ pub(crate) fn judge<'py>(
     let queries = queries.as_ref().map(Given::numbers).transpose()?;
     let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
     let model = model.as_ref().map(|model| model.get());
-    let answer = work(py, question.threads, callback.as_ref(), |_| {
+    let answer = work(py, question.threads, callback.as_ref(), |desk| {
         let rule = model.map_or(Rule::Judge, Model::rule);
         let items = Vectors::read(items, &rule)?;
         let same = Rule::Apply(items.narrowing.as_ref());
@@ -108,6 +108,7 @@ pub(crate) fn judge<'py>(
         let queries = queries.map(|q| Vectors::read(q, other)).transpose()?;
         let gallery = gallery.map(|g| Vectors::read(g, other)).transpose()?;
         let items = items.corpus()?;
+        let items = Interruptible::new(&items, desk.stop());
         let space: Option<Space> = read(question.score.as_ref())?;
         let chain = match (model, space) {
             (Some(model), None) => model.chain().clone(),

@@ -6,13 +6,14 @@ use crate::told::{Told, material};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{Chronicle, work};
 use metra::Result;
-use metra::data::Corpus;
+use metra::data::{Corpus, Interruptible};
 use metra::evaluate::{Comparison, Measure};
 use metra::learn::registry;
 use metra::study::{Collection, HoldOut, Judging, Parts, Protocol, Study};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// Values to try, by parameter.
 pub(crate) type Grid = Vec<(String, Vec<String>)>;
@@ -48,6 +49,7 @@ struct Gave {
     rows: Vec<(Measure, Comparison)>,
     sizes: [usize; 3],
     cpu_seconds: f64,
+    seconds: f64,
     phases: Vec<String>,
     moments: Vec<crate::working::Moment>,
 }
@@ -70,6 +72,7 @@ pub(crate) fn train<'py>(
         let same = Rule::Apply(items.narrowing.as_ref());
         let queries = queries.map(|q| Vectors::read(q, &same)).transpose()?;
         let corpus = items.corpus()?;
+        let corpus = Interruptible::new(&corpus, desk.stop());
         let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
         let (groups, query_groups) = (told.groups(), told.query_groups());
         let said = told.supervision(corpus.len(), asking.as_ref().map(Corpus::len))?;
@@ -114,6 +117,7 @@ pub(crate) fn train<'py>(
         };
         let mut watch = Chronicle::new(desk);
         let stop = Some(desk.stop());
+        let began = Instant::now();
         let training = study.train(&parts, &mut watch, stop)?;
         let fitted = match order.refit && !parts.test.is_empty() {
             true => study.refit(&parts, &training.chosen, &mut watch, stop)?,
@@ -130,6 +134,7 @@ pub(crate) fn train<'py>(
             rows: training.verdicts.map_or_else(Vec::new, |v| v.rows),
             sizes: [&parts.train, &parts.validation, &parts.test].map(Vec::len),
             cpu_seconds: training.cpu_seconds,
+            seconds: began.elapsed().as_secs_f64(),
             phases: watch.phases,
             moments: watch.moments,
         })
@@ -167,6 +172,7 @@ pub(crate) fn train<'py>(
     out.set_item("test", verdicts)?;
     out.set_item("sizes", gave.sizes.to_vec())?;
     out.set_item("cpu_seconds", gave.cpu_seconds)?;
+    out.set_item("seconds", gave.seconds)?;
     out.set_item("history", history)?;
     Ok(out)
 }

@@ -1,11 +1,12 @@
 //! What training and comparing work on: files of vectors with what is said of them, read once.
 
+use crate::STOP;
 use crate::args::{Columns, Common, Compared, Judged};
 use crate::load::{Loaded, in_file, load, load_judged};
 use crate::told::{Sources, told};
 use anyhow::{Result, bail};
 use clap::Args;
-use metra::data::RowId;
+use metra::data::{Interruptible, RowId};
 use metra::study::{Collection, Material};
 use metra::supervision::Supervision;
 use metra_files::{Filter, NarrowingRule};
@@ -63,9 +64,10 @@ impl Subject {
             common,
         )?;
         if let Some(judged) = &judged {
+            let (items, queries) = (stoppable(&judged.items), stoppable(&judged.queries));
             let material = Material {
-                items: collection(&judged.items),
-                queries: Some(collection(&judged.queries)),
+                items: collection(&items, &judged.items),
+                queries: Some(collection(&queries, &judged.queries)),
                 supervision: Supervision::judgements(judged.judgements.clone()),
                 judged_by: None,
                 storage: common.storage(),
@@ -96,8 +98,9 @@ impl Subject {
             taxonomy: self.taxonomy.as_ref(),
         };
         let told = told(&loaded, &self.columns, &sources)?;
+        let items = stoppable(&loaded);
         let material = Material {
-            items: collection(&loaded),
+            items: collection(&items, &loaded),
             queries: None,
             supervision: told.supervision,
             judged_by: told.judged_by,
@@ -117,9 +120,14 @@ impl Subject {
     }
 }
 
-fn collection(loaded: &Loaded) -> Collection<'_> {
+/// The vectors, until somebody stops the command.
+fn stoppable(loaded: &Loaded) -> Interruptible<'_> {
+    Interruptible::new(loaded.table.corpus.as_ref(), &STOP)
+}
+
+fn collection<'a>(corpus: &'a Interruptible<'a>, loaded: &'a Loaded) -> Collection<'a> {
     Collection {
-        corpus: loaded.table.corpus.as_ref(),
+        corpus,
         groups: loaded.groups.as_ref(),
     }
 }

@@ -4,6 +4,7 @@
 mod corpus;
 mod element;
 mod groups;
+mod interruptible;
 mod joined;
 mod mapped;
 mod narrow;
@@ -17,6 +18,7 @@ pub use corpus::{
 };
 pub use element::ElementMap;
 pub use groups::Groups;
+pub use interruptible::Interruptible;
 pub use joined::Joined;
 pub use mapped::{MappedCorpus, Spool};
 pub use narrow::{ColumnRanges, Judgement, Narrowing};

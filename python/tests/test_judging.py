@@ -1,0 +1,129 @@
+"""Evaluation, comparison, bootstrap and plots."""
+
+import json
+import subprocess
+
+import metra
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+
+def test_average_precision_is_scikit_learns(nuisance):
+    X, y = nuisance
+    found = metra.evaluate("euclid", X, y, measures=["map", "p@1"])
+    distances = np.linalg.norm(X[:, np.newaxis].astype(float) - X, axis=2)
+    for query in (0, 17, 200):
+        others = np.arange(len(y)) != query
+        expected = average_precision_score(y[others] == y[query], -distances[query][others])
+        assert found.per_query("map")[query] == pytest.approx(expected, abs=1e-6)
+    assert found.queries.tolist() == list(range(len(y))) and found.skipped == 0
+    assert dict(found)["map"] == pytest.approx(found.per_query("map").mean())
+
+
+def test_protocols(nuisance):
+    X, y = nuisance
+    cameras = np.arange(len(y)) % 2
+    shot = metra.evaluate("euclid", X, y, cameras=cameras, protocol="single-shot", repeats=2)
+    assert shot.cmc[-1] == pytest.approx(1.0) and "cmc@1" in shot
+    crossed = metra.evaluate("euclid", X, y, cameras=cameras, protocol="cross-camera")
+    # All of one camera against all of the other, as a gallery of its own.
+    left, right = cameras == 0, cameras == 1
+    apart = metra.evaluate(
+        "euclid",
+        X[left],
+        y[left],
+        cameras=cameras[left],
+        gallery=(X[right], y[right], cameras[right]),
+        protocol="cross-camera",
+    )
+    against = metra.evaluate("euclid", X[left], y[left], gallery=(X[right], y[right]))
+    assert apart["map"] == pytest.approx(against["map"])
+    assert 0 < crossed["map"] < 1
+    voted = metra.evaluate(
+        "euclid", X[left], y[left], gallery=(X[right], y[right]), classifier="knn:3"
+    )
+    assert len(voted.queries) == left.sum()
+    reranked = metra.evaluate("euclid", X, y, rerank=True, measures=["map"])
+    assert reranked["map"] != metra.evaluate("euclid", X, y, measures=["map"])["map"]
+
+
+def test_one_thing_is_better_than_another(nuisance):
+    X, y = nuisance
+    learned = metra.Lda().fit(X[::2], y[::2])
+    base = metra.evaluate("euclid", X[1::2], y[1::2], measures=["map", "p@1"])
+    better = metra.evaluate(learned, X[1::2], y[1::2], measures=["map", "p@1"])
+    found = {row["measure"]: row for row in better.against(base)}
+    assert found["map"]["verdict"] == "better" and found["map"]["clusters"] == 30
+    assert found["map"]["difference"] == pytest.approx(better["map"] - base["map"])
+    assert metra.bootstrap(base, base)["verdict"] == "no evidence"
+    with pytest.raises(metra.MetraError, match="second system"):
+        metra.bootstrap([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="fitted"):
+        metra.evaluate(metra.Lda(), X, y)
+
+
+def test_compare(nuisance, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = nuisance
+    told = []
+    found = metra.compare(
+        X,
+        y,
+        methods={"LDA": metra.Lda(), "LDA 2": metra.Lda(n_components=2, ridge=0.01)},
+        holdout="rows",
+        draws=2,
+        measures=["map", "p@1"],
+        log=tmp_path / "log.jsonl",
+        callback=lambda *news: told.append(news),
+    )
+    assert isinstance(found.frame, pandas.DataFrame)
+    assert set(found.frame.index) == {"euclid", "cosine", "LDA", "LDA 2"}
+    assert found.best == "LDA" and found.frame.loc["LDA", "gain"] > 0.2
+    assert told[-1][1] == told[-1][2]
+    page = found.report(tmp_path / "report.html")
+    assert page.startswith("<!DOCTYPE html>") and (tmp_path / "report.html").exists()
+    assert "srcdoc" in found._repr_html_() and "LDA" in repr(found)
+    again = metra.compare(
+        X,
+        y,
+        methods={"LDA": metra.Lda(), "LDA 2": metra.Lda(n_components=2, ridge=0.01)},
+        holdout="rows",
+        draws=2,
+        measures=["map", "p@1"],
+        log=tmp_path / "log.jsonl",
+    )
+    assert again.results == found.results
+
+
+def test_compare_finds_what_the_command_finds(command, nuisance, tmp_path):
+    X, y = nuisance
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    out = subprocess.run(
+        [command, "compare", "x.npy", "--label", "y.npy", "--methods", "lda", "--no-cost", "--json"],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+    )
+    expected = json.loads(out.stdout)["results"]
+    found = metra.compare(X, y, methods=["lda"]).results
+    for line, other in zip(expected["lines"], found["lines"]):
+        assert line["measures"] == other["measures"]
+        assert line["against_base"] == other["against_base"]
+
+
+def test_plots(nuisance):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    X, y = nuisance
+    learned = metra.Warca(n_components=4, steps=30, validation=0.2, holdout="rows").fit(X, y)
+    curves = {"euclid": metra.evaluate("euclid", X, y), "warca": metra.evaluate(learned, X, y)}
+    axes = metra.plot_cmc(curves, ranks=10)
+    assert [line.get_label() for line in axes.lines] == ["euclid", "warca"]
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), curves["warca"].cmc[:10])
+    before, after = metra.plot_embedding(learned, X, y % 5)
+    assert before.get_title() == "before" and len(after.collections[0].get_offsets()) == len(X)
+    assert len(metra.plot_history(learned).lines[0].get_xdata()) > 1
+    with pytest.raises(ValueError, match="closed form"):
+        metra.plot_history(metra.Lda().fit(X, y))
