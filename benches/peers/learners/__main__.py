@@ -1,0 +1,214 @@
+"""Learners of this library beside metric-learn, scikit-learn and pytorch-metric-learning.
+
+Digits, MNIST 5,000 and CLINC150; the same splits, settings chosen on the same validation rows, the
+same measures by the same code; one fit at a time, each in a process of its own on one thread. Run
+from the repository root by an interpreter that has metra:
+
+    python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md
+
+What has been measured is kept in the file of `--output`, line by line, so that a run that was
+interrupted goes on. Environments of the peers are made beside it from the files of requirements
+here, unless `--peer-python NAME=PATH` gives interpreters that have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from environments import Environments
+from methods import CURRENT, METHODS, inputs, settings
+from page import write_page
+
+SETS = ("digits", "mnist5000", "clinc150")
+SCORES = ("euclid", "cosine")
+MEASURES = ["map", "p@1"]
+
+
+class Results:
+    """What has been measured, by key, in a file that grows by a line a result."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.found: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                record = json.loads(line)
+                self.found[record["key"]] = record
+
+    def once(self, key: str, measure: Any) -> dict[str, Any]:
+        """The record of a key; measured and kept if there is none yet."""
+        if key not in self.found:
+            record = {"key": key, **measure()}
+            with self.path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            self.found[key] = record
+            print(json.dumps(record), file=sys.stderr)
+        return self.found[key]
+
+
+class Bench:
+    """One set: its files, its trials and its final fits."""
+
+    def __init__(self, name: str, work: Path, results: Results, environments: Environments,
+                 limits: dict[str, float]) -> None:
+        self.name, self.work, self.results = name, work, results
+        self.environments, self.limits = environments, limits
+
+    def prepare(self) -> dict[str, Any]:
+        """Write the rows of the set, and measure the product that times are to be read beside."""
+
+        def measure() -> dict[str, Any]:
+            made = self.environments.run(CURRENT, "sets.py", [self.name, str(self.work)])
+            if "rows" not in made:
+                raise SystemExit(f"{self.name} could not be prepared: {made['stopped']}")
+            order = {"product": True, "library": ""}
+            return {**made, **self.environments.run(CURRENT, "fit.py", [], order)}
+
+        about = self.results.once(f"{self.name}/data", measure)
+        self.rows = np.load(self.work / f"{self.name}.vectors.npy")
+        self.labels = np.load(self.work / f"{self.name}.labels.npy").astype(np.int64)
+        self.parts = np.load(self.work / f"{self.name}.parts.npy")
+        return about
+
+    def part(self, kind: str, stage: str) -> dict[str, Path]:
+        """Files of the rows to learn from and to judge, mapped by PCA if the input says so.
+
+        PCA is fitted on the rows to learn from; its time is nobody's.
+        """
+        learn = self.parts == 0 if stage == "trial" else self.parts < 2
+        judge = self.parts == (1 if stage == "trial" else 2)
+        files = {
+            what: self.work / f"{self.name}.{kind}.{stage}.{what}.npy"
+            for what in ("learn", "judge", "learn_labels", "judge_labels")
+        }
+        if not all(path.exists() for path in files.values()):
+            rows = self.rows
+            if kind != "all":
+                from sklearn.decomposition import PCA
+
+                fitted = PCA(int(kind.removeprefix("pca")), svd_solver="covariance_eigh").fit(rows[learn])
+                rows = fitted.transform(rows).astype(np.float32)
+            np.save(files["learn"], np.ascontiguousarray(rows[learn]))
+            np.save(files["judge"], np.ascontiguousarray(rows[judge]))
+            np.save(files["learn_labels"], self.labels[learn])
+            np.save(files["judge_labels"], self.labels[judge])
+        return files
+
+    def judge(self, mapped: dict[str, Path], files: dict[str, Path], scores: tuple[str, ...],
+              keep: Path | None) -> dict[str, dict[str, float]]:
+        """mAP and P@1 by each score; leave-one-out, or against the rows learned from."""
+        import metra
+
+        labels = np.load(files["judge_labels"])
+        rows = np.load(mapped["judge"])
+        gallery = None
+        if self.name == "clinc150":
+            gallery = (np.load(mapped["learn"]), np.load(files["learn_labels"]))
+        out = {}
+        for score in scores:
+            found = metra.evaluate(
+                score, rows, labels, gallery=gallery, measures=MEASURES, n_jobs=1
+            )
+            out[score] = {measure: found[measure] for measure in MEASURES}
+            if keep is not None:
+                np.save(keep, np.stack([found.per_query("map"), labels[found.queries]]))
+        return out
+
+    def fit(self, method: tuple[str, str, str, str], kind: str, chosen: dict[str, Any],
+            stage: str, scores: tuple[str, ...]) -> dict[str, Any]:
+        """One fit in a process of its own, and how good its ranking is."""
+        name, library, environment, made = method
+        files = self.part(kind, stage)
+        mapped = {what: self.work / f"mapped.{what}.npy" for what in ("learn", "judge")}
+        keep = self.work / f"{self.name}.{kind}.{library}.{name}.ap.npy" if stage == "fit" else None
+        if not made:
+            return {"quality": self.judge(files, files, scores, keep), "cpu": 0.0}
+        for path in mapped.values():
+            path.unlink(missing_ok=True)
+        order = {
+            "library": library,
+            "class": made,
+            "settings": chosen,
+            "vectors": str(files["learn"]),
+            "labels": str(files["learn_labels"]),
+            "map": [[str(files[what]), str(path)] for what, path in mapped.items()],
+            "seconds": self.limits[stage],
+            "megabytes": self.limits["megabytes"],
+        }
+        found = self.environments.run(
+            environment, "fit.py", [], order, seconds=60 + 4 * self.limits[stage]
+        )
+        if found.get("mapped"):
+            found["quality"] = self.judge(mapped, files, scores, keep)
+        return found
+
+    def measure(self, method: tuple[str, str, str, str], kind: str) -> None:
+        """Choose the setting and the score on validation, then fit once on the training part."""
+        name, library, _, made = method
+        prefix = f"{self.name}/{kind}/{library}/{name}"
+        dim = self.rows.shape[1] if kind == "all" else int(kind.removeprefix("pca"))
+        tried = settings(name, int(self.labels.max()) + 1, dim)
+        scores = SCORES if made else (name.lower(),)
+        best: tuple[float, dict[str, Any], str] = (-1.0, tried[0], scores[0])
+        if made:
+            for number, one in enumerate(tried):
+                trial = self.results.once(
+                    f"{prefix}/trial{number}",
+                    lambda: {"settings": one, **self.fit(method, kind, one, "trial", scores)},
+                )
+                for score, quality in trial.get("quality", {}).items():
+                    if quality["map"] > best[0]:
+                        best = (quality["map"], one, score)
+                if number == 0 and trial["stopped"] in ("time", "memory"):
+                    break  # The others take longer still.
+        self.results.once(
+            f"{prefix}/fit",
+            lambda: {
+                "settings": best[1],
+                "score": best[2],
+                "validation": best[0] if made else None,
+                "limits": self.limits,
+                **self.fit(method, kind, best[1], "fit", (best[2],)),
+            },
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True, help="file of results, JSON lines")
+    parser.add_argument("--page", type=Path, help="write what has been measured as a page")
+    parser.add_argument("--sets", default=",".join(SETS), help="some of " + ", ".join(SETS))
+    parser.add_argument("--methods", help="only these, such as Warca,LMNN")
+    parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH",
+                        help="interpreter of the environment metric-learn or current")
+    parser.add_argument("--trial-seconds", type=float, default=45, help="CPU limit of a trial")
+    parser.add_argument("--fit-seconds", type=float, default=120, help="CPU limit of the fit")
+    parser.add_argument("--megabytes", type=int, default=10_000, help="memory limit of a fit")
+    arguments = parser.parse_args()
+    work = arguments.output.parent / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    results = Results(arguments.output)
+    given = dict(pair.split("=", 1) for pair in arguments.peer_python)
+    environments = Environments(arguments.output.parent.resolve(), given)
+    limits = {"trial": arguments.trial_seconds, "fit": arguments.fit_seconds,
+              "megabytes": arguments.megabytes}
+    wanted = arguments.methods.split(",") if arguments.methods else None
+    for name in arguments.sets.split(","):
+        bench = Bench(name, work, results, environments, limits)
+        bench.prepare()
+        for method in METHODS:
+            if wanted is None or method[0] in wanted:
+                for kind in inputs(name, method[0], method[1]):
+                    bench.measure(method, kind)
+    if arguments.page is not None:
+        write_page(arguments.page, results.found, work)
+
+
+if __name__ == "__main__":
+    main()

