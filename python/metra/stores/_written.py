@@ -93,8 +93,8 @@ class Found:
         What `Written.to_text` gave, if it is there.
     distance : str or None
         What it compares by; None where a search chooses.
-    dimension : int
-        Numbers in a vector.
+    dimension : int or None
+        Numbers in a vector; None where the first one that is written decides.
     rows : int
         Vectors in it.
     """
@@ -102,7 +102,7 @@ class Found:
     name: str
     record: str | None
     distance: str | None
-    dimension: int
+    dimension: int | None
     rows: int
 
     def written(self) -> Written | None:
@@ -251,7 +251,7 @@ def _again(model: Model, found: Found) -> tuple[Plan, Written]:
 
 
 def _check_shape(found: Found, plan: Plan) -> None:
-    if found.dimension != plan.dimension:
+    if found.dimension is not None and found.dimension != plan.dimension:
         raise StoreError(
             f"{found.name} holds vectors of {found.dimension} numbers, but the plan ({plan.way} by "
             f"{plan.distance}) has {plan.dimension}"

@@ -16,7 +16,7 @@ from law import DIM, ITEMS, MODELS, QUERIES, Made
 
 @pytest.fixture(scope="session")
 def made() -> Made:
-    """Twenty classes in 12 positive columns, for square roots; more items than two batches hold."""
+    """Twenty classes in 12 positive columns, for square roots; more items than one batch holds."""
     random = np.random.default_rng(5)
     middles = random.uniform(1.0, 3.0, size=(20, DIM))
 

@@ -33,6 +33,12 @@ class StoreSuite:
                  "cosine": "cosine"}  # fmt: skip
     # Stores that know texts alone give back row numbers of vectors that others wrote as texts.
     raw_ids_are_texts = False
+    # The share of true answers that a store without exact search has to find.
+    least = 1.0
+
+    def assert_order(self, model: Any, made: Made, ids: np.ndarray, scores: np.ndarray) -> None:
+        """The law, as far as the store can be held to it."""
+        assert_same_order(model, made, ids, scores, least=self.least)
 
     @pytest.mark.parametrize("name", MODELS)
     def test_order_is_the_models(self, store, name, models, made: Made, tmp_path) -> None:
@@ -42,7 +48,7 @@ class StoreSuite:
         again = reloaded(model, tmp_path)
         ids, scores = store.search(again, f"order_{name}", made.queries, k=K)
         assert ids.dtype == np.int64
-        assert_same_order(model, made, ids, scores)
+        self.assert_order(model, made, ids, scores)
         assert_own_scores(model, made, ids, scores)
 
     def test_euclid_by_inner_product(self, store, models, made: Made) -> None:
@@ -50,7 +56,7 @@ class StoreSuite:
         plan = store.write(model, "by_ip", np.arange(ITEMS), made.items, distance="ip")
         assert (plan.way, plan.distance, plan.dimension) == ("extra-coordinate", "ip", 6)
         ids, scores = store.search(model, "by_ip", made.queries, k=K)
-        assert_same_order(model, made, ids, scores)
+        self.assert_order(model, made, ids, scores)
 
     def test_far_from_the_origin(self, store, models, made: Made) -> None:
         """Without a centre, squares of mapped vectors drown what differs between them."""
@@ -59,7 +65,7 @@ class StoreSuite:
         plan = store.write(model, "far", np.arange(ITEMS), far.items)
         assert plan.centre is not None
         ids, scores = store.search(model, "far", far.queries, k=K)
-        assert_same_order(model, far, ids, scores)
+        self.assert_order(model, far, ids, scores)
 
     @pytest.mark.parametrize("name", ["slr", "adapter"])
     def test_items_stay(self, store, name, models, made: Made) -> None:
@@ -69,7 +75,7 @@ class StoreSuite:
         assert (plan.items_stay, plan.dimension) == (True, DIM)
         ids, scores = store.search(model, table, made.queries, k=K, keep_items=True)
         assert (ids.dtype == object) == self.raw_ids_are_texts
-        assert_same_order(model, made, numbers(ids), scores)
+        self.assert_order(model, made, numbers(ids), scores)
         with pytest.raises(StoreError, match="no record"):
             store.search(model, table, made.queries)
         with pytest.raises(metra.PlanError, match="with items kept as they are"):
@@ -82,7 +88,7 @@ class StoreSuite:
     def test_raw_items_that_metra_wrote_serve_another_model(self, store, models, made: Made) -> None:
         assert store.write(models["adapter"], "raw_own", np.arange(ITEMS), made.items).items_stay
         ids, scores = store.search(models["slr"], "raw_own", made.queries, k=K, keep_items=True)
-        assert_same_order(models["slr"], made, ids, scores)
+        self.assert_order(models["slr"], made, ids, scores)
 
     def test_texts_in_batches_and_new_vectors(self, store, models, made: Made) -> None:
         model = models["warca"]
@@ -94,7 +100,7 @@ class StoreSuite:
         assert np.array_equal(first.centre, second.centre)
         ids, scores = store.search(model, "texts", made.queries, k=K)
         assert ids.dtype == object and set(ids.ravel().tolist()) <= set(names)
-        assert_same_order(model, made, numbers(ids), scores)
+        self.assert_order(model, made, numbers(ids), scores)
         with pytest.raises(StoreError, match="ids of str, but these are int"):
             store.write(model, "texts", [1], made.items[:1])
 
@@ -153,7 +159,7 @@ class StoreSuite:
         # What was written before is not in the way of trying again.
         store.write(models["warca"], "broken", np.arange(ITEMS), made.items)
         ids, scores = store.search(models["warca"], "broken", made.queries, k=K)
-        assert_same_order(models["warca"], made, ids, scores)
+        self.assert_order(models["warca"], made, ids, scores)
 
     def test_collections_of_others_are_refused(self, store, models, made: Made) -> None:
         few: tuple[Any, Any] = [0], made.items[:1]
