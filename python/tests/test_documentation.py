@@ -1,0 +1,164 @@
+"""The pages run, what they print is what they show, and every estimator has a whole docstring."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import metra
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "python" / "README.md", ROOT / "docs" / "guide" / "python.md"]
+
+# A block of code and, if it follows at once, the block that shows what it prints.
+BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+
+# Results are the same bytes on one kind of processor; on another the last digits move.
+TOLERANCE = 0.02
+
+
+def blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """Line, code and shown output of every block of Python."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        (text[: found.start(1)].count("\n"), found[1], found[2]) for found in BLOCK.finditer(text)
+    ]
+
+
+def same_output(shown: str, printed: str) -> bool:
+    """Whether words agree and numbers nearly do."""
+    if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
+        return False
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed))
+    return all(_near(*(float(number.replace(",", "")) for number in pair)) for pair in pairs)
+
+
+def _near(shown: float, printed: float) -> bool:
+    return abs(shown - printed) <= TOLERANCE * max(1.0, abs(shown))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
+def test_page_runs_and_prints_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not page.exists():
+        pytest.skip(f"{page.name} is not beside an installed package")
+    matplotlib = pytest.importorskip("matplotlib", reason="the pages draw with matplotlib")
+    for optional in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(optional, reason=f"the pages use {optional}")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    ran = 0
+    for line, code, shown in blocks(page):
+        wanted = re.match(r"# needs (\w+)", code)
+        if wanted:
+            try:
+                __import__(wanted[1])
+            except ImportError:
+                continue
+        printed = io.StringIO()
+        # The lines are counted as on the page, so that a traceback points there.
+        compiled = compile("\n" * line + code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(compiled, namespace)
+        ran += 1
+        if shown is not None:
+            assert same_output(shown, printed.getvalue()), (
+                f"{page.name}, line {line + 1} shows\n{shown}\nbut prints\n{printed.getvalue()}"
+            )
+    assert ran > 0, f"{page.name} has no block of Python"
+    assert os.getcwd() == str(tmp_path.resolve()), "a block left the temporary folder"
+
+
+def test_same_output_sees_words_and_numbers() -> None:
+    assert same_output("map 0.8867 better\n", "map  0.8866 better")
+    assert not same_output("map 0.8867 better", "map 0.8867 worse")
+    assert not same_output("map 0.8867 better", "map 0.7867 better")
+    assert not same_output("(1797, 16)", "(1797, 32)")
+
+
+def test_links_of_pages_lead_somewhere() -> None:
+    pages = [*PAGES, ROOT / "docs" / "guide" / "from-metric-learn.md"]
+    for page in (page for page in pages if page.exists()):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def sections(documentation: str) -> dict[str, str]:
+    """Text under each underlined heading of a numpydoc docstring."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(documentation), flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2]))}
+
+
+ESTIMATORS = sorted(
+    name
+    for name, made in vars(metra.learners).items()
+    if hasattr(made, "_method") and not name.startswith("_")
+)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_docstring_of_estimator_says_everything(name: str) -> None:
+    estimator = getattr(metra, name)
+    found = sections(estimator.__doc__)
+    summary = found[""].strip().splitlines()[0]
+    assert summary.endswith(".") and len(summary) <= 100, summary
+    assert {"Parameters", "Attributes", "Examples"} <= set(found)
+    described = re.findall(r"^(\w+) : (.+), default=(.+)$", found["Parameters"], re.MULTILINE)
+    parameters = estimator().get_params(deep=False)
+    assert sorted(parameter for parameter, _, _ in described) == sorted(parameters)
+    for parameter, _, default in described:
+        value = parameters[parameter]
+        shown = default.strip("'\"")
+        assert shown.lower() == str(value).lower() or float(shown) == value, (parameter, default)
+    # A description follows every name, by four spaces.
+    for line, following in zip(
+        found["Parameters"].splitlines(), found["Parameters"].splitlines()[1:]
+    ):
+        if " : " in line and not line.startswith(" "):
+            assert following.startswith("    ") and following.strip(), line
+    assert ">>> " in found["Examples"] and f"import {name}" in found["Examples"]
+
+
+def test_every_method_of_the_registry_has_an_estimator() -> None:
+    assert {getattr(metra, name)._method for name in ESTIMATORS} == {
+        entry["name"] for entry in metra.methods()
+    }
+
+
+FUNCTIONS = ["evaluate", "compare", "bootstrap", "load", "plot_cmc", "plot_embedding", "plot_history"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstring_of_function_names_every_parameter(name: str) -> None:
+    function = getattr(metra, name)
+    found = sections(function.__doc__)
+    assert {"Parameters", "Returns"} <= set(found)
+    heads = [
+        line.partition(" : ")[0]
+        for line in textwrap.dedent(found["Parameters"]).splitlines()
+        if line and not line.startswith(" ")
+    ]
+    described = {part.strip(" *`") for head in heads for part in head.split(",")}
+    assert set(inspect.signature(function).parameters) <= described
+
+
+METHODS = ["fit", "transform", "pair_score", "score", "get_metric", "kneighbors"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_docstring_of_method_has_sections(name: str) -> None:
+    method = getattr(metra.Warca, name)
+    found = sections(method.__doc__)
+    assert "Returns" in found, f"{name} does not say what it returns"
