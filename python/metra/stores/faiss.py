@@ -123,7 +123,8 @@ def write(
     )
     if opened is None or opened.record is None:
         flat = faiss.IndexFlatL2 if plan.distance == "l2" else faiss.IndexFlatIP
-        index, names = faiss.IndexIDMap2(flat(plan.dimension)), [] if items.kind == "str" else None
+        index: Any = faiss.IndexIDMap2(flat(plan.dimension))
+        names: list[str] | None = [] if items.kind == "str" else None
     else:
         index, names = opened.index, opened.names
     numbers = items.ids if names is None else _numbered(items.ids, names)
