@@ -16,10 +16,10 @@ pub(crate) struct Splitting {
     /// What is new at use: identities, rows, queries, items or none (default: from the data)
     #[arg(long, value_name = "KIND")]
     pub(crate) holdout: Option<HoldOut>,
-    /// Share held out for validation
+    /// Share held out for validation; 0 for none
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     pub(crate) validation: f64,
-    /// Share held out for test
+    /// Share held out for test; 0 for none
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     pub(crate) test: f64,
     /// Splits from a file: train and test for each; validation comes out of train
