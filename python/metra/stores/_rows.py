@@ -34,7 +34,9 @@ def checked_ids(ids: Any, rows: int) -> tuple[list[Id], str]:
         raise ParameterError("ids must be one identifier a row, but is None")
     values = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     if len(values) != rows:
-        raise ParameterError(f"ids must be one a row of X: expected {rows}, but found {len(values)}")
+        raise ParameterError(
+            f"ids must be one a row of X: expected {rows}, but found {len(values)}"
+        )
     if not values:
         raise ParameterError("X must have at least one row, but has none")
     kind = "str" if isinstance(values[0], str) else "int"

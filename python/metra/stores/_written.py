@@ -234,15 +234,15 @@ def _again(model: Model, found: Found) -> tuple[Plan, Written]:
     own = digest(model)
     if own != written.model:
         raise StoreError(
-            f"{found.name} was written by {_model(written)}, but this is {_named(own, model.method)}"
-            ": use the model that wrote it, or write to a new one"
+            f"{found.name} was written by {_model(written)}, but this is "
+            f"{_named(own, model.method)}: use the model that wrote it, or write to a new one"
         )
     # The plan that was chosen is still the first one of this distance and size.
     plan = _metra.plan(model, [written.distance], False, written.dimension)
     if (plan.way, plan.dimension) != (written.way, written.dimension):
         raise StoreError(
-            f"{found.name} was written as {written.way} in {written.dimension} dimensions, but this "
-            f"version of metra plans {plan.way} in {plan.dimension}"
+            f"{found.name} was written as {written.way} in {written.dimension} dimensions, but "
+            f"this version of metra plans {plan.way} in {plan.dimension}"
         )
     _check_shape(found, plan)
     if written.centre is not None:

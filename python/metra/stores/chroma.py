@@ -67,7 +67,8 @@ def write(
     distance : {"l2", "ip", "cosine"}, optional
         Insist on what the collection compares by.
     keep_items : bool, default=False
-        Write nothing: only see whether the collection, filled by others, serves this model as it is.
+        Write nothing: only see whether the collection, filled by others, serves this model as it
+        is.
     hnsw : mapping, optional
         Other settings of a new collection's index, such as ``ef_search`` and ``max_neighbors``.
     batch : int, default=1000
@@ -209,8 +210,6 @@ def _mark(opened: Any, written: Written) -> None:
     """Put the record on a collection that was there, empty."""
     # The distance is fixed by now, and Chroma refuses metadata that name it again.
     kept = {
-        key: value
-        for key, value in (opened.metadata or {}).items()
-        if not key.startswith("hnsw:")
+        key: value for key, value in (opened.metadata or {}).items() if not key.startswith("hnsw:")
     }
     opened.modify(metadata={**kept, "metra": written.to_text()})

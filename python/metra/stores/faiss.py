@@ -1,8 +1,9 @@
 """FAISS: a flat index in a file, exact, with the record in a file beside it.
 
 ``docs.faiss`` holds the vectors (``IndexIDMap2`` over ``IndexFlatL2`` or ``IndexFlatIP``), and
-``docs.faiss.metra.json`` the record and, where identifiers are texts, their list: FAISS itself knows
-numbers alone. FAISS has no cosine; such models are stored at length 1 and asked by inner product.
+``docs.faiss.metra.json`` the record and, where identifiers are texts, their list: FAISS itself
+knows numbers alone. FAISS has no cosine; such models are stored at length 1 and asked by inner
+product.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Opened:
         known = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "ip"}
         metric = self.index.metric_type
         if metric not in known:
-            raise StoreError(f"{self.name} has the metric {metric}, but expected L2 or inner product")
+            raise StoreError(
+                f"{self.name} has the metric {metric}, but expected L2 or inner product"
+            )
         rows = int(self.index.ntotal)
         return Found(self.name, self.record, known[metric], int(self.index.d), rows)
 
@@ -151,7 +154,8 @@ def read(path: str | os.PathLike[str]) -> Opened:
     """
     import faiss
 
-    path, beside = Path(path), _beside(path)
+    path = Path(path)
+    beside = _beside(path)
     if not path.exists():
         raise FileNotFoundError(f"expected an index of FAISS at {path}, but there is no such file")
     index, name = faiss.read_index(str(path)), f'the index "{path.name}"'
@@ -164,8 +168,8 @@ def read(path: str | os.PathLike[str]) -> Opened:
         raise StoreError(f"the record of {name} cannot be read: {error!r}") from error
     if rows != index.ntotal:
         raise StoreError(
-            f"{name} holds {index.ntotal} vectors, but its record is of {rows}: one of the two files "
-            "is of another time"
+            f"{name} holds {index.ntotal} vectors, but its record is of {rows}: one of the two "
+            "files is of another time"
         )
     return Opened(name, index, json.dumps(record), names)
 

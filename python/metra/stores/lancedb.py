@@ -99,9 +99,7 @@ def write(
     found = None if opened is None else _found(opened, table, vector_column)
     if keep_items:
         checked_nothing(ids, X)
-        return plan_to_keep(
-            model, _there(found, table), offered=DISTANCES, distance=distance
-        )
+        return plan_to_keep(model, _there(found, table), offered=DISTANCES, distance=distance)
     items = Items(ids, X, cameras, batch)
     plan, written = plan_to_write(
         model,

@@ -1,7 +1,8 @@
 """Milvus: a collection of identifiers and vectors, whose properties hold the record.
 
 The index is ``AUTOINDEX`` unless another is asked for; ``index="FLAT"`` is exact. A collection is
-written batch after batch: after an error those before it are there, and writing again replaces them.
+written batch after batch: after an error those before it are there, and writing again replaces
+them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def write(
     distance : {"l2", "ip", "cosine"}, optional
         Insist on what the collection compares by.
     keep_items : bool, default=False
-        Write nothing: only see whether the collection, filled by others, serves this model as it is.
+        Write nothing: only see whether the collection, filled by others, serves this model as it
+        is.
     id_field, vector_field : str
         The fields.
     index : str, default="AUTOINDEX"
@@ -174,8 +176,6 @@ def search(
         for hits in found_rows:
             rows.append([(hit["id"], sign * hit["distance"]) for hit in hits])
     return answers(rows)
-
-
 
 
 def _there(found: Found | None, collection: str) -> Found:

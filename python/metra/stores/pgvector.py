@@ -84,8 +84,8 @@ def write(
     column_type : {"vector", "halfvec"}, default="vector"
         Type of a new column. Halves keep three digits: nearly equal scores change places.
     index : {"hnsw"}, optional
-        Make an index by the plan's distance, if there is none. It takes up to 2,000 dimensions (4,000
-        of ``halfvec``), and search is approximate from then on.
+        Make an index by the plan's distance, if there is none. It takes up to 2,000 dimensions
+        (4,000 of ``halfvec``), and search is approximate from then on.
     batch : int, default=1000
         Rows that are mapped at once.
 
@@ -183,10 +183,7 @@ def search(
         rows = column.nearest(vectors, plan.distance, int(k), exact)
     kind = None if written is None else {"int": int, "str": str}[written.ids]
     return answers(
-        [
-            [(_id(name, kind), _score(away, plan.distance)) for name, away in row]
-            for row in rows
-        ]
+        [[(_id(name, kind), _score(away, plan.distance)) for name, away in row] for row in rows]
     )
 
 
@@ -235,17 +232,17 @@ class _Column:
         """See what is there."""
         if self.ask("SELECT to_regtype('vector')").fetchone()[0] is None:
             raise StoreError(
-                "this database has no type vector: expected the extension of pgvector, which CREATE "
-                "EXTENSION vector adds"
+                "this database has no type vector: expected the extension of pgvector, which "
+                "CREATE EXTENSION vector adds"
             )
         quoted = self.table.as_string(self.connection)
         self.is_there = self.ask("SELECT to_regclass(%s)", [quoted]).fetchone()[0] is not None
         columns = {
             name: (kind, comment)
             for name, kind, comment in self.ask(
-                "SELECT attname, format_type(atttypid, atttypmod), col_description(attrelid, attnum) "
-                "FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
-                "AND NOT attisdropped",
+                "SELECT attname, format_type(atttypid, atttypmod), "
+                "col_description(attrelid, attnum) FROM pg_attribute "
+                "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
                 [quoted],
             ).fetchall()
         }
@@ -365,7 +362,10 @@ class _Column:
         if k > _USUAL_SEARCH:
             more = str(min(k, _MOST_SEARCH))
             self.ask("SELECT set_config('hnsw.ef_search', %s, true)", [more])
-        operator, kind = self.sql.SQL(_OPERATOR[distance]), self.sql.Identifier(self.type or "vector")
+        operator, kind = (
+            self.sql.SQL(_OPERATOR[distance]),
+            self.sql.Identifier(self.type or "vector"),
+        )
         return [
             self.ask(
                 "SELECT {id}, {vector} {operator} {asked}::{kind} FROM {table} "

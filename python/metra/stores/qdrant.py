@@ -87,7 +87,7 @@ def write(
     ----------
     model : Model or fitted estimator
         Who maps.
-    client : qdrant_client.QdrantClient, str or path
+    client : qdrant_client.QdrantClient or pathlib.Path
         A client of a server or of its local mode; or a folder of shards of Qdrant Edge.
     collection : str
         Name of the collection, or of the shard's folder; it is made if it is absent.
@@ -100,7 +100,8 @@ def write(
     distance : {"l2", "ip", "cosine"}, optional
         Insist on what the collection compares by.
     keep_items : bool, default=False
-        Write nothing: only see whether the collection, filled by others, serves this model as it is.
+        Write nothing: only see whether the collection, filled by others, serves this model as it
+        is.
     vector_name : str, optional
         Name of the vector among those of a point; without it the one that has no name.
     batch : int, default=1000
@@ -173,7 +174,7 @@ def search(
     ----------
     model : Model or fitted estimator
         The one that wrote the collection; with `keep_items`, any that leaves items as they are.
-    client : qdrant_client.QdrantClient, str or path
+    client : qdrant_client.QdrantClient or pathlib.Path
         As for `write`.
     collection : str
         Name of the collection.
@@ -235,10 +236,15 @@ def _points(items: Items) -> list[Any]:
 @contextmanager
 def _door(client: Any, collection: str, vector_name: str | None) -> Iterator[Door]:
     door: Door
-    if isinstance(client, (str, Path)):
+    if isinstance(client, str):
+        # An address of a server would become a folder of that name.
+        raise ParameterError(
+            f"client must be a QdrantClient or a pathlib.Path of shards, but is the text {client!r}"
+        )
+    if isinstance(client, Path):
         from ._qdrant_edge import Edge
 
-        door = Edge(Path(client), collection, vector_name)
+        door = Edge(client, collection, vector_name)
     else:
         door = _Client(client, collection, vector_name)
     try:
@@ -298,7 +304,7 @@ class _Client:
         found = self.found()
         if found is None or found.record != written.to_text():
             raise StoreError(
-                f"the server did not keep the metadata of {self.name}: expected Qdrant 1.16 or newer"
+                f"the server dropped the metadata of {self.name}: expected Qdrant 1.16 or newer"
             )
 
     def upsert(self, ids: list[Any], vectors: NDArray[np.float32], names: list[str] | None) -> None:

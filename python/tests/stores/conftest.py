@@ -1,7 +1,7 @@
 """Made data, and a model of every kind that a plan treats differently.
 
-Engines and servers are real; each is started by a fixture of its own test file on a free port and in
-a temporary folder, and stopped at the end.
+Engines and servers are real; each is started by a fixture of its own test file on a free port and
+in a temporary folder, and stopped at the end.
 """
 
 from __future__ import annotations

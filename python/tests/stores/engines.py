@@ -22,7 +22,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def server(command: list[str], log: Path, ready: Callable[[], Any], **options: Any) -> Iterator[Any]:
+def server(
+    command: list[str], log: Path, ready: Callable[[], Any], **options: Any
+) -> Iterator[Any]:
     """Run a server until the block ends; gives what `ready` gave once it answered."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **options)

@@ -2,8 +2,8 @@
 
 A subclass of `StoreSuite` has a fixture ``store`` that gives an object with
 
-- ``write(model, name, ids=None, X=None, **keywords)`` and ``search(model, name, queries, **keywords)``,
-  which call the store's functions, and
+- ``write(model, name, ids=None, X=None, **keywords)`` and
+  ``search(model, name, queries, **keywords)``, which call the store's functions, and
 - ``raw(name, X, distance)``, which makes a collection of vectors as they are by the store's own
   client, with row numbers as identifiers.
 """
@@ -29,8 +29,14 @@ class StoreSuite:
     """What all stores must do."""
 
     # What a store without one of the distances serves a model by instead.
-    distances = {"warca": "l2", "kernel": "l2", "prepared": "l2", "slr": "ip", "adapter": "ip",
-                 "cosine": "cosine"}  # fmt: skip
+    distances = {
+        "warca": "l2",
+        "kernel": "l2",
+        "prepared": "l2",
+        "slr": "ip",
+        "adapter": "ip",
+        "cosine": "cosine",
+    }
     # Stores that know texts alone give back row numbers of vectors that others wrote as texts.
     raw_ids_are_texts = False
     # The share of true answers that a store without exact search has to find.
@@ -85,7 +91,9 @@ class StoreSuite:
         with pytest.raises(metra.ParameterError, match="neither ids nor X"):
             store.write(model, table, [1], made.items[:1], keep_items=True)
 
-    def test_raw_items_that_metra_wrote_serve_another_model(self, store, models, made: Made) -> None:
+    def test_raw_items_that_metra_wrote_serve_another_model(
+        self, store, models, made: Made
+    ) -> None:
         assert store.write(models["adapter"], "raw_own", np.arange(ITEMS), made.items).items_stay
         ids, scores = store.search(models["slr"], "raw_own", made.queries, k=K, keep_items=True)
         self.assert_order(models["slr"], made, ids, scores)
@@ -103,6 +111,15 @@ class StoreSuite:
         self.assert_order(model, made, numbers(ids), scores)
         with pytest.raises(StoreError, match="ids of str, but these are int"):
             store.write(model, "texts", [1], made.items[:1])
+
+    def test_memory_mapped_halves(self, store, models, made: Made, tmp_path) -> None:
+        halves = made.items.astype(np.float16)
+        np.save(tmp_path / "halves.npy", halves)
+        mapped = np.load(tmp_path / "halves.npy", mmap_mode="r")
+        store.write(models["warca"], "halves", np.arange(ITEMS), mapped)
+        narrow = Made(halves.astype(np.float32), made.queries, made.y, made.query_y)
+        ids, scores = store.search(models["warca"], "halves", narrow.queries, k=K)
+        self.assert_order(models["warca"], narrow, ids, scores)
 
     def test_another_model_is_refused(self, store, models, made: Made) -> None:
         few = np.arange(50), made.items[:50]
@@ -176,9 +193,7 @@ class StoreSuite:
         store.write(learned, "cameras", np.arange(ITEMS), made.items, cameras=cameras)
         asked_from = ["a", "b"] * 3 + ["a"]
         ids, _ = store.search(learned, "cameras", made.queries, k=K, cameras=asked_from)
-        exact, _ = learned.model_.search(
-            made.queries, made.items, K, asked_from, cameras.tolist()
-        )
+        exact, _ = learned.model_.search(made.queries, made.items, K, asked_from, cameras.tolist())
         assert np.mean(ids == exact.astype(np.int64)) > 0.95
         with pytest.raises(metra.ParameterError, match="cameras"):
             store.search(learned, "cameras", made.queries, k=K)

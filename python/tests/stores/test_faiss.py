@@ -25,7 +25,7 @@ class Files:
         return faiss.write(model, self.path(name), *items, **keywords)
 
     def search(self, model, name, queries, **keywords):
-        return faiss.search(model, self.path(name), queries, **keywords)
+        return faiss.search(model, str(self.path(name)), queries, **keywords)
 
     def raw(self, name, X, distance):
         index = {"ip": engine.IndexFlatIP, "l2": engine.IndexFlatL2}[distance](X.shape[1])

@@ -76,9 +76,7 @@ class TestLancedb(StoreSuite):
     def test_columns_are_named(self, store, models, made):
         store.raw("raw", made.items, "ip")
         with pytest.raises(StoreError, match="columns id, text, vector"):
-            store.search(
-                models["slr"], "raw", made.queries, vector_column="place", keep_items=True
-            )
+            store.search(models["slr"], "raw", made.queries, vector_column="place", keep_items=True)
         with pytest.raises(StoreError, match="vectors of one size"):
             store.search(models["slr"], "raw", made.queries, vector_column="text", keep_items=True)
 

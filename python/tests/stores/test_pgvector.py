@@ -76,8 +76,8 @@ def address():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             return address
 
-        with server([str(part) for part in command], folder / "log", ready, **rights) as address:
-            yield address
+        with server([str(part) for part in command], folder / "log", ready, **rights) as answered:
+            yield answered
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -122,7 +122,7 @@ class TestPgvector(StoreSuite):
         store.run("UPDATE docs SET text = 'x'")
         store.run("ALTER TABLE docs ALTER COLUMN text SET NOT NULL")
         store.write(models["warca"], "docs", np.arange(ITEMS), made.items, **learned)
-        assert store.run("SELECT count(*), count(embedding), count(\"learned 2\") FROM docs") == [
+        assert store.run('SELECT count(*), count(embedding), count("learned 2") FROM docs') == [
             (ITEMS, ITEMS, ITEMS)
         ]
         ids, scores = store.search(models["warca"], "docs", made.queries, k=K, **learned)
@@ -161,13 +161,20 @@ class TestPgvector(StoreSuite):
 
     def test_halves(self, store, models, made):
         store.write(
-            models["cosine"], "docs", np.arange(ITEMS), made.items, column_type="halfvec",
+            models["cosine"],
+            "docs",
+            np.arange(ITEMS),
+            made.items,
+            column_type="halfvec",
             index="hnsw",
-        )  # fmt: skip
-        assert "halfvec(5)" in store.run(
-            "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = 'docs'::regclass AND attname = 'embedding'"
-        )[0]
+        )
+        assert (
+            "halfvec(5)"
+            in store.run(
+                "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
+                "WHERE attrelid = 'docs'::regclass AND attname = 'embedding'"
+            )[0]
+        )
         ids, _ = store.search(models["cosine"], "docs", made.queries, k=K, exact=True)
         exact, _ = models["cosine"].search(made.queries, made.items, K)
         hits = [len({*a} & {*b}) for a, b in zip(ids.tolist(), exact.tolist())]

@@ -74,6 +74,11 @@ class QdrantSuite(StoreSuite):
         with pytest.raises(StoreError, match="expected the vector None"):
             store.search(models["warca"], "named", made.queries)
 
+    def test_an_address_is_no_client(self, store, models, made):
+        del store
+        with pytest.raises(ValueError, match="must be a QdrantClient"):
+            qdrant.write(models["warca"], "http://127.0.0.1:6333", "docs", [0], made.items[:1])
+
     def test_numbers_below_zero_are_refused(self, store, models, made):
         with pytest.raises(ValueError, match="row 1 has -1"):
             store.write(models["warca"], "docs", [0, -1], made.items[:2])
