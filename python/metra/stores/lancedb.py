@@ -249,10 +249,7 @@ def _schema(id_column: str, vector_column: str, written: Written) -> Any:
 def _mark(opened: Any, vector_column: str, written: Written) -> None:
     """Put the record on a table that was there, empty."""
     record = {"metra": written.to_text()}
-    if hasattr(opened, "update_field_metadata"):
-        opened.update_field_metadata({"path": vector_column, "metadata": record})
-    else:
-        opened.replace_field_metadata(vector_column, record)
+    opened.update_field_metadata({"path": vector_column, "metadata": record})
 
 
 def _send(opened: Any, items: Items, plan: Plan, schema: Any, id_column: str) -> None:

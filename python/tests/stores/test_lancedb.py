@@ -52,7 +52,8 @@ class TestLancedb(StoreSuite):
     def test_an_index_of_another_distance_is_refused(self, store, models, made):
         store.write(models["warca"], "docs", np.arange(ITEMS), made.items)
         table = store.connection.open_table("docs")
-        IvfFlat = pytest.importorskip("lancedb.index").IvfFlat
+        from lancedb.index import IvfFlat
+
         table.create_index("vector", config=IvfFlat(distance_type="l2", num_partitions=2))
         ids, scores = store.search(models["warca"], "docs", made.queries, k=K, exact=True)
         assert_same_order(models["warca"], made, ids, scores)
