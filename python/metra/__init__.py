@@ -28,13 +28,14 @@ from ._metra import (
     SupervisionError,
     __version__,
     methods,
-    plan,
 )
+from ._metra import plan as _plan
 
 # Loaded when first used: scikit-learn alone takes ten times as long to import as all of this.
 _LAZY = {
     "evaluate": "evaluation",
     "Evaluation": "evaluation",
+    "agreement": "evaluation",
     "bootstrap": "evaluation",
     "compare": "comparison",
     "Comparison": "comparison",
@@ -60,6 +61,34 @@ def load(path: _Any) -> Model:
         What maps and compares vectors; ``metra.from_model`` makes an estimator of it.
     """
     return Model.load(path)
+
+
+def plan(
+    model: _Any,
+    distances: _Any = ("l2", "ip", "cosine"),
+    keep_items: bool = False,
+    most_dimensions: int | None = None,
+) -> Plan:
+    """What a vector store must hold and be asked so that its order is the metric's.
+
+    Parameters
+    ----------
+    model : Model or fitted estimator
+        The metric.
+    distances : str or list of str
+        What the store compares by: ``l2``, ``ip`` (inner product) or ``cosine``.
+    keep_items : bool, default=False
+        Whether stored vectors must stay as they are.
+    most_dimensions : int, optional
+        Most numbers that the store takes in a vector.
+
+    Returns
+    -------
+    Plan
+        The first exact way; `PlanError` says, for every way, why there is none.
+    """
+    distances = [distances] if isinstance(distances, str) else list(distances)
+    return _plan(getattr(model, "model_", model), distances, keep_items, most_dimensions)
 
 
 def _class_names() -> dict[str, str]:

@@ -16,11 +16,11 @@ from ._metra import (
     SupervisionError as SupervisionError,
     __version__ as __version__,
     methods as methods,
-    plan as plan,
 )
 from .comparison import Comparison as Comparison, compare as compare
 from .evaluation import (
     Evaluation as Evaluation,
+    agreement as agreement,
     bootstrap as bootstrap,
     evaluate as evaluate,
 )
@@ -56,3 +56,9 @@ from .plots import (
 )
 
 def load(path: Any) -> Model: ...
+def plan(
+    model: Any,
+    distances: Any = ...,
+    keep_items: bool = False,
+    most_dimensions: int | None = None,
+) -> Plan: ...

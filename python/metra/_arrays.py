@@ -39,6 +39,11 @@ def working_type(dtype: np.dtype) -> np.dtype:
 
 def unpacked(vectors: Any) -> Any:
     """The vectors of a column of lists as a two-dimensional array; anything else as it is."""
+    if isinstance(vectors, np.ma.MaskedArray):
+        if np.ma.is_masked(vectors):
+            hidden = int(np.count_nonzero(vectors.mask))
+            raise ValueError(f"expected numbers in every cell, but {hidden} are masked")
+        return vectors.data
     if isinstance(vectors, np.ndarray):
         if vectors.dtype == object and vectors.ndim == 1 and len(vectors):
             return np.stack([np.asarray(vector) for vector in vectors])
@@ -47,6 +52,8 @@ def unpacked(vectors: Any) -> Any:
     if kind == "pandas":
         return _from_pandas(vectors)
     if kind == "polars":
+        if hasattr(vectors, "collect"):
+            vectors = vectors.collect()
         return _from_polars(vectors)
     if hasattr(vectors, "__arrow_c_stream__") or hasattr(vectors, "__arrow_c_array__"):
         return _from_arrow(vectors)
@@ -89,9 +96,9 @@ def _from_arrow(column: Any) -> Any:
             return np.column_stack([part.to_numpy() for part in column.columns])
         column = column.column(0)
     if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pyarrow.ChunkedArray):
-            column = pyarrow.concat_arrays(column.chunks)
+        # One chunk is used where it lies; several have to be joined.
+        chunks = column.chunks
+        column = chunks[0] if len(chunks) == 1 else pyarrow.concat_arrays(chunks)
     if column.null_count:
         raise ValueError(f"expected a vector in every row, but {column.null_count} are missing")
     if pyarrow.types.is_fixed_size_list(column.type):

@@ -49,7 +49,8 @@ _ATTRIBUTES = """
 Attributes
 ----------
 components_ : ndarray of shape (n_components, n_features)
-    The map (of items), where it is linear; ``offset_`` is subtracted after it.
+    The map (of items), where it is linear and nothing is prepared; ``offset_`` is subtracted after
+    it.
 model_ : Model
     What was learned, as files hold it.
 n_features_in_ : int
@@ -61,7 +62,10 @@ history_ : list of dict
 trials_ : list of dict
     What was tried on the validation part.
 test_ : list of dict
-    What the test part says, with intervals.
+    What the test part says, with intervals; ``test_seen_`` and ``test_unseen_`` for queries some or
+    none of whose relevant items training had seen.
+sizes_ : dict
+    Rows or queries in the training, validation and test part.
 """
 
 _EXAMPLES = {

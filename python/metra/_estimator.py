@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -130,14 +132,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             query_cameras=query_cameras,
         )
         order = self._order()
-        with watcher(type(self).__name__, self.verbose, callback) as tell:
+        with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
             found = _metra.train(order, X, queries, said, tell)
         self._learned(found["model"])
         self.history_ = found["history"]
-        self.n_iter_ = max((m["step"] for m in self.history_ if m["phase"] != ""), default=1)
-        self.trials_ = found["trials"]
-        self.chosen_ = {parameter_name(k): _value(v) for k, v in found["settings"].items()}
-        self.test_ = found["test"]
+        last = [moment["step"] for moment in self.history_[-1:]]
+        self.n_iter_ = int(self.model_.facts.get("steps", *last or [1]))
+        self.trials_ = [{**t, "settings": _python_settings(t["settings"])} for t in found["trials"]]
+        self.chosen_ = _python_settings(found["settings"])
+        self.sizes_ = dict(zip(("train", "validation", "test"), found["sizes"]))
+        self.test_ = Verdicts(found["test"])
+        self.test_seen_ = Verdicts(found["seen"])
+        self.test_unseen_ = Verdicts(found["unseen"])
         self.base_ = found["base"]
         self.cpu_seconds_ = found["cpu_seconds"]
         self.seconds_ = found["seconds"]
@@ -153,8 +159,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             (name if name == "prepare" else library_name(name), [_text(v) for v in values])
             for name, values in (self.grid or {}).items()
         ]
-        for name, _ in grid:
+        for name, values in grid:
             settings.pop(name, None)
+            if len(values) != 1 and self.validation == 0.0:
+                raise ValueError(
+                    f"grid tries {len(values)} values of {parameter_name(name)}: expected "
+                    "validation above 0, so that there is something to choose by, but it is 0"
+                )
         scores = self.score_by
         scores = [] if scores is None else [scores] if isinstance(scores, str) else list(scores)
         nothing = self.validation == 0.0 and self.test == 0.0
@@ -181,8 +192,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         matrix = model.components()
         if matrix is not None:
             self.components_, self.offset_ = matrix
-        if model.two_sided:
-            self.query_components_, self.query_offset_ = model.components(True)
+            if model.two_sided:
+                self.query_components_, self.query_offset_ = model.components(True)
         self.n_features_in_ = model.input_dim
 
     def _vectors(self, X: Any, reset: bool = False) -> np.ndarray:
@@ -229,13 +240,15 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return self.model_.transform_queries(self._vectors(X), names(cameras))
 
-    def pair_score(self, pairs: Any) -> np.ndarray:
+    def pair_score(self, pairs: Any, cameras: Any = None, item_cameras: Any = None) -> np.ndarray:
         """How similar the two vectors of each pair are; more is more similar.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or (left, right)
             The vectors of the pairs: query and item, where they are mapped differently.
+        cameras, item_cameras : array-like, optional
+            Camera of the first (second) vector of each pair, where ``prepare`` needs it.
 
         Returns
         -------
@@ -244,23 +257,32 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         left, right = _two_sides(pairs)
-        return -self.model_.pair_dissimilarity(self._vectors(left), self._vectors(right))
+        left, right = self._vectors(left), self._vectors(right)
+        return -self.model_.pair_dissimilarity(left, right, cameras, item_cameras)
 
-    def pair_distance(self, pairs: Any) -> np.ndarray:
+    def pair_distance(
+        self, pairs: Any, cameras: Any = None, item_cameras: Any = None
+    ) -> np.ndarray:
         """Learned distance between the two vectors of each pair; see `pair_score`.
 
         With the Euclidean score this is the Mahalanobis distance (its root), with cosine
         1 - cosine. An inner product is no distance: use `pair_score` there.
         """
-        dissimilarity = -self.pair_score(pairs)
+        dissimilarity = -self.pair_score(pairs, cameras, item_cameras)
         return _as_distance(self.model_.score, dissimilarity)
 
-    def distances(self, X: Any, items: Any = None) -> np.ndarray:
+    def distances(
+        self, X: Any, items: Any = None, cameras: Any = None, item_cameras: Any = None
+    ) -> np.ndarray:
         """All distances between rows of `X` and `items` (or of `X`), for ``metric="precomputed"``."""
         check_is_fitted(self)
         X = self._vectors(X)
-        other = X if items is None else self._vectors(items)
-        out = _as_distance(self.model_.score, self.model_.dissimilarity(X, other))
+        if items is None:
+            items_, item_cameras = X, cameras
+        else:
+            items_ = self._vectors(items)
+        found = self.model_.dissimilarity(X, items_, cameras, item_cameras)
+        out = _as_distance(self.model_.score, found)
         if items is None:
             np.fill_diagonal(out, 0.0)
         return out
@@ -286,10 +308,19 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"score {model.score}, prepare {model.prepare}"
             )
         if not hasattr(self, "components_"):
+            if self._takes_kernel():
+                raise ValueError("there is no such matrix: a kernel's map is not linear")
             return np.eye(self.n_features_in_, dtype=np.float32)
         return self.components_.T @ self.components_
 
-    def kneighbors(self, queries: Any, items: Any, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    def search(
+        self,
+        queries: Any,
+        items: Any,
+        k: int = 10,
+        cameras: Any = None,
+        item_cameras: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The nearest items of every query, by exact search.
 
         Returns
@@ -297,12 +328,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ids : ndarray of shape (n_queries, k)
             Row numbers of the items, nearest first.
         dissimilarities : ndarray of shape (n_queries, k)
-            Smaller is nearer.
+            Smaller is nearer: squared distances, or negative cosines or inner products.
         """
         check_is_fitted(self)
         threads = _threads(self.n_jobs)
         queries, items = self._vectors(queries), self._vectors(items)
-        return self.model_.search(queries, items, k, threads=threads)
+        return self.model_.search(queries, items, k, cameras, item_cameras, threads)
 
     def score(self, X: Any, y: Any = None, measure: str = "map", **said: Any) -> float:
         """A ranking measure: every row is a query and all others are searched.
@@ -355,8 +386,39 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "requires_positive_X": self._takes_histograms(),
         }
 
+    def _takes_kernel(self) -> bool:
+        return hasattr(self, "kernel")
+
     def _takes_histograms(self) -> bool:
         return getattr(self, "kernel", None) in HISTOGRAM_KERNELS
+
+
+class Verdicts(list[dict[str, Any]]):
+    """What a test part says, one dictionary a measure; it prints as a table."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "[]"
+        form = "{measure:10}{base:>8.4f}{learned:>9.4f}{difference:>+10.4f}   "
+        form += "[{low:+.4f}, {high:+.4f}]  {verdict}"
+        head = f"{'':10}{'base':>8}{'learned':>9}{'gain':>10}   95 % interval ({self[0]['queries']} queries)"
+        return "\n".join([head, *(form.format(**row) for row in self)])
+
+
+@contextlib.contextmanager
+def _own_names() -> Iterator[None]:
+    """Errors about parameters, with the names that they have in Python."""
+    try:
+        yield
+    except _metra.ParameterError as error:
+        name, separator, rest = str(error).partition(" must be ")
+        if not separator or parameter_name(name) == name:
+            raise
+        raise _metra.ParameterError(parameter_name(name) + separator + rest) from None
+
+
+def _python_settings(settings: dict[str, str]) -> dict[str, Any]:
+    return {parameter_name(name): _value(text) for name, text in settings.items()}
 
 
 class _Distance:
@@ -426,6 +488,8 @@ def _value(text: str) -> Any:
 
 def _seed(random_state: Any) -> int:
     if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state must be at least 0, but is {random_state}")
         return int(random_state)
     from sklearn.utils import check_random_state
 
@@ -484,8 +548,8 @@ def from_model(model: Any, cls: type[MetricLearner] | None = None) -> MetricLear
 
     Parameters
     ----------
-    model : Model
-        What `metra.load` gives.
+    model : Model or path
+        What `metra.load` gives, or its file.
     cls : type, optional
         The estimator it must be one of.
 
@@ -494,6 +558,8 @@ def from_model(model: Any, cls: type[MetricLearner] | None = None) -> MetricLear
     MetricLearner
         An estimator of the method that made the model, with its parameters.
     """
+    if not isinstance(model, _metra.Model):
+        model = _metra.Model.load(model)
     module = sys.modules[__package__ + ".learners"]
     found = getattr(module, class_name(model.method))
     if cls is not None and not issubclass(found, cls):

@@ -51,34 +51,34 @@ class Model:
         self, queries: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None] | None: ...
     def transform_items(
-        self, x: ArrayLike, cameras: list[str] | None = None
+        self, x: ArrayLike, cameras: Any = None
     ) -> NDArray[np.float32]: ...
     def transform_queries(
-        self, x: ArrayLike, cameras: list[str] | None = None
+        self, x: ArrayLike, cameras: Any = None
     ) -> NDArray[np.float32]: ...
     def dissimilarity(
         self,
         queries: ArrayLike,
         items: ArrayLike,
-        cameras: list[str] | None = None,
-        item_cameras: list[str] | None = None,
+        cameras: Any = None,
+        item_cameras: Any = None,
     ) -> NDArray[np.float32]: ...
     def pair_dissimilarity(
         self,
         a: ArrayLike,
         b: ArrayLike,
-        cameras: list[str] | None = None,
-        item_cameras: list[str] | None = None,
+        cameras: Any = None,
+        item_cameras: Any = None,
     ) -> NDArray[np.float64]: ...
     def search(
         self,
         queries: ArrayLike,
         items: ArrayLike,
         k: int,
-        cameras: list[str] | None = None,
-        item_cameras: list[str] | None = None,
+        cameras: Any = None,
+        item_cameras: Any = None,
         threads: int | None = None,
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
 
 class Plan:
     @property
@@ -93,9 +93,9 @@ class Plan:
     def centre(self) -> NDArray[np.float32] | None: ...
     def centred_on(self, items: ArrayLike) -> Plan: ...
     def with_centre(self, centre: list[float]) -> Plan: ...
-    def map_items(self, x: ArrayLike, cameras: list[str] | None = None) -> NDArray[np.float32]: ...
+    def map_items(self, x: ArrayLike, cameras: Any = None) -> NDArray[np.float32]: ...
     def map_queries(
-        self, x: ArrayLike, cameras: list[str] | None = None
+        self, x: ArrayLike, cameras: Any = None
     ) -> NDArray[np.float32]: ...
     def describe(self) -> str: ...
 
@@ -124,6 +124,15 @@ def judge(
     gallery_told: dict[str, Any] | None = None,
     callback: Any = None,
 ) -> dict[str, Any]: ...
+def agree(
+    model: Model | None,
+    score: str | None,
+    base: str | None,
+    items: ArrayLike,
+    told: dict[str, Any],
+    seed: int = 1,
+    threads: int | None = None,
+) -> list[dict[str, Any]]: ...
 def bootstrap(
     base: list[float],
     learned: list[float],

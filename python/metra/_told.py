@@ -61,7 +61,7 @@ def names(values: Any) -> list[str] | None:
 def _qrels(qrels: Any) -> list[tuple[int, int, float]]:
     if isinstance(qrels, Mapping):
         return [
-            (int(query), int(item), float(grade))
+            (_row(query, "query"), _row(item, "item"), float(grade))
             for query, graded in qrels.items()
             for item, grade in (graded.items() if isinstance(graded, Mapping) else _ones(graded))
         ]
@@ -78,6 +78,15 @@ def _qrels(qrels: Any) -> list[tuple[int, int, float]]:
     grades = table[:, 2].astype(float) if table.shape[1] == 3 else np.ones(len(table))
     rows = table[:, :2].astype(np.int64)
     return [(int(q), int(i), float(g)) for (q, i), g in zip(rows, grades)]
+
+
+def _row(number: Any, what: str) -> int:
+    try:
+        return int(number)
+    except ValueError:
+        raise ValueError(
+            f"qrels must name each {what} by its row number, from 0, but found {number!r}"
+        ) from None
 
 
 def _ones(items: Any) -> Any:
@@ -126,7 +135,7 @@ def _orderings(orderings: Any) -> list[tuple[str, str]]:
     if isinstance(orderings, Mapping):
         return [(str(name), str(order)) for name, order in orderings.items()]
     lines = []
-    for line in orderings:
+    for line in [orderings] if isinstance(orderings, str) else orderings:
         if isinstance(line, str):
             attribute, separator, order = line.partition(":")
             if not separator:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _metra
-from ._names import library_name
+from ._names import class_name, library_name
 from ._progress import watcher
 from ._told import told
 
@@ -34,7 +34,7 @@ class Comparison:
         return str(self.results["best"])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a method: means and deviations over splits, and the gain over the base."""
+        """One dictionary a method, best first: means and deviations, and the gain over the base."""
         rows = []
         criterion = self.results["protocol"]["criterion"]
         for line in self.results["lines"]:
@@ -50,7 +50,7 @@ class Comparison:
             cost = self.costs["lines"].get(line["name"])
             row["CPU s"] = cost["cpu_seconds"] if cost else None
             rows.append(row)
-        return rows
+        return sorted(rows, key=lambda row: row.get(criterion) or 0.0, reverse=True)
 
     @property
     def frame(self) -> Any:
@@ -109,7 +109,7 @@ def compare(
     folds: int | None = None,
     protocol: str | None = None,
     repeats: int = 1,
-    measures: list[str] | None = None,
+    measures: str | list[str] | None = None,
     criterion: str | None = None,
     trials: int = 8,
     halving: int | None = None,
@@ -127,7 +127,7 @@ def compare(
     X, y, queries, qrels, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
         Vectors and what is similar, as `fit` of any estimator takes them.
     methods : list, optional
-        Names (``"warca"``), estimators, or a dictionary of names to estimators, whose parameters are
+        Names (``"warca"`` or ``"Warca"``), estimators, or a dictionary of names to estimators, whose parameters are
         fixed and whose ``grid`` is tried. None takes all that can learn from this and have no
         kernel. Euclid and cosine always compete.
     prepare : str, default="none"
@@ -187,7 +187,7 @@ def compare(
         "folds": folds,
         "protocol": protocol,
         "repeats": repeats,
-        "measures": list(measures or []),
+        "measures": [measures] if isinstance(measures, str) else list(measures or []),
         "criterion": criterion,
         "trials": trials,
         "halving": halving,
@@ -216,8 +216,16 @@ def _methods(methods: Any) -> tuple[list[str], list[dict[str, Any]]]:
         return [], []
     named: list[str] = []
     lines: list[dict[str, Any]] = []
+    if isinstance(methods, str):
+        methods = [methods]
+    classes = {class_name(entry["name"]): entry["name"] for entry in _metra.methods()}
     given = methods.items() if isinstance(methods, Mapping) else ((None, m) for m in methods)
     for name, method in given:
+        # Names of estimators and estimators that were not made yet are as good as names.
+        if isinstance(method, type):
+            method = method()
+        if isinstance(method, str):
+            method = classes.get(method, method)
         if isinstance(method, str) and name is None:
             named.append(method)
         elif isinstance(method, str):

@@ -40,7 +40,7 @@ class Evaluation(Mapping[str, float]):
         self.precision = np.asarray(found["precision"])
 
     def __getitem__(self, measure: str) -> float:
-        return float(self._values[measure].mean())
+        return float(self.per_query(measure).mean())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -50,6 +50,8 @@ class Evaluation(Mapping[str, float]):
 
     def per_query(self, measure: str) -> np.ndarray:
         """One value a query, in the order of `queries`."""
+        if measure not in self._values:
+            raise KeyError(f"{measure!r} was not measured, but {', '.join(self._values)}")
         return self._values[measure]
 
     def against(self, base: Evaluation, seed: int = 0) -> list[dict[str, Any]]:
@@ -77,7 +79,7 @@ def evaluate(
     protocol: str | None = None,
     classifier: str | None = None,
     repeats: int = 1,
-    measures: list[str] | None = None,
+    measures: str | list[str] | None = None,
     gain: str = "linear",
     empty: str = "skip",
     rerank: bool | str = False,
@@ -108,8 +110,8 @@ def evaluate(
         Judge by classes found in the gallery: ``gaussian``, ``gaussian:SHARE`` or ``knn:K``.
     repeats : int, default=1
         How often ``single-shot`` draws images.
-    measures : list of str, optional
-        Such as ``map``, ``p@1``, ``cmc@5``, ``ndcg@10``, ``recall@100``, ``mrr``, ``auc``.
+    measures : str or list of str, optional
+        Such as ``map``, ``p@1``, ``cmc@5``, ``ndcg@10``, ``r@100``, ``mrr``, ``auc``.
     gain : {"linear", "exponential"}, default="linear"
         Gain of a grade in nDCG.
     empty : {"skip", "zero"}, default="skip"
@@ -145,7 +147,7 @@ def evaluate(
         "protocol": protocol,
         "classifier": classifier,
         "repeats": repeats,
-        "measures": list(measures or []),
+        "measures": [measures] if isinstance(measures, str) else list(measures or []),
         "exponential_gain": gain == "exponential",
         "count_empty": empty == "zero",
         "rerank": "default" if rerank is True else rerank or None,
@@ -154,7 +156,11 @@ def evaluate(
     }
     said = told(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
     searched = searched_said = None
+    if classifier is not None and gallery is None:
+        raise ValueError("a classifier needs a gallery: the rows whose classes are known, as (X, y)")
     if gallery is not None:
+        if not isinstance(gallery, (tuple, list)) or len(gallery) not in (2, 3):
+            raise ValueError("gallery must be (X, y) or (X, y, cameras)")
         searched, searched_y, *rest = gallery
         searched_said = told(searched_y, cameras=rest[0] if rest else None)
     return Evaluation(
@@ -174,6 +180,58 @@ def _judged(metric: Any) -> tuple[Any, str | None]:
             f"{metric!r}"
         )
     return model, None
+
+
+def agreement(
+    metric: Any,
+    X: Any,
+    *,
+    pairs: Any = None,
+    triplets: Any = None,
+    quadruplets: Any = None,
+    cameras: Any = None,
+    base: str | None = None,
+    seed: int = 1,
+    n_jobs: int | None = None,
+) -> list[dict[str, Any]]:
+    """How far a metric agrees with comparisons of rows that it has not learned from.
+
+    Parameters
+    ----------
+    metric : estimator, Model or str
+        What to judge, as for `evaluate`.
+    X : array-like of shape (n_samples, n_features)
+        The vectors.
+    pairs, triplets, quadruplets : optional
+        Comparisons of rows, as `fit` takes them.
+    cameras : array-like, optional
+        Camera of every row.
+    base : str, optional
+        ``"euclid"`` or ``"cosine"``, to state the gain over it too.
+    seed : int, default=1
+        Seed of the intervals.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    list of dict
+        One a kind: ``value`` is the area under the curve of pairs, or the share of triplets and
+        quadruplets that are ordered right, with ``value_low`` and ``value_high``; with a base,
+        ``difference``, ``low``, ``high`` and ``verdict``.
+
+    Examples
+    --------
+    >>> import metra
+    >>> metra.agreement("euclid", [[0.0], [1.0], [3.0]], triplets=[[0, 1, 2], [0, 2, 1]])[0]["value"]
+    0.5
+    """
+    if pairs is None and triplets is None and quadruplets is None:
+        raise ValueError("give pairs, triplets or quadruplets to judge by")
+    model, score = _judged(metric)
+    said = told(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
+    threads = None if n_jobs is None or n_jobs < 0 else n_jobs
+    return _metra.agree(model, score, base, X, said, seed, threads)
 
 
 def bootstrap(
@@ -221,6 +279,8 @@ def bootstrap(
         clusters = base.clusters if clusters is None else clusters
         base, learned = base.per_query(name), learned.per_query(name)
     base, learned = (np.asarray(part, dtype=np.float64) for part in (base, learned))
+    if base.ndim != 1 or learned.ndim != 1:
+        raise ValueError("expected two evaluations, or one value a query for each")
     if clusters is None:
         groups = np.arange(len(base))
     else:

@@ -7,9 +7,7 @@ tells type checkers about it.
 from ._estimator import MetricLearner, from_model, make
 from ._metra import methods
 
-for _entry in methods():
-    _made = make(_entry, __name__)
-    globals()[_made.__name__] = _made
+_made = {made.__name__: made for made in (make(entry, __name__) for entry in methods())}
+globals().update(_made)
 
-__all__ = ["MetricLearner", "from_model"]
-__all__ += [name for name, made in globals().items() if isinstance(made, type)]
+__all__ = ["MetricLearner", "from_model", *_made]

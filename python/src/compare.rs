@@ -177,7 +177,8 @@ impl Contest {
         let dim = material.items.corpus.dim();
         for method in &mut methods {
             let entry = registry::find(&method.method)?;
-            entry.limit_rank(&mut method.settings, &method.grid, dim);
+            let prepared = method.recipe.most_dim(dim);
+            entry.limit_rank(&mut method.settings, &method.grid, prepared);
         }
         Ok(Experiment {
             name: self.name.clone(),

@@ -110,19 +110,7 @@ pub(crate) fn judge<'py>(
         let items = items.corpus()?;
         let items = Interruptible::new(&items, desk.stop());
         let space: Option<Space> = read(question.score.as_ref())?;
-        let chain = match (model, space) {
-            (Some(model), None) => model.chain().clone(),
-            (Some(model), Some(space)) => {
-                let chain = model.chain();
-                Chain::new(
-                    items.dim(),
-                    chain.steps().to_vec(),
-                    chain.map().clone(),
-                    space,
-                )?
-            }
-            (None, space) => Chain::identity(items.dim(), space.unwrap_or(Space::SquaredL2)),
-        };
+        let chain = chain_of(model, space, items.dim())?;
         let groups = |told: Option<Groups>| -> Result<Option<Groups>> {
             match (chain.group_names(), told) {
                 (Some(names), Some(groups)) => groups.renumbered(names).map(Some),
@@ -182,6 +170,19 @@ pub(crate) fn judge<'py>(
     out.set_item("cmc", answer.cmc)?;
     out.set_item("precision", answer.precision)?;
     Ok(out)
+}
+
+/// A model's way of a vector, compared by another score where one is named; without a model the
+/// vectors as they are.
+pub(crate) fn chain_of(model: Option<&Model>, space: Option<Space>, dim: usize) -> Result<Chain> {
+    match (model, space) {
+        (Some(model), None) => Ok(model.chain().clone()),
+        (Some(model), Some(space)) => {
+            let chain = model.chain();
+            Chain::new(dim, chain.steps().to_vec(), chain.map().clone(), space)
+        }
+        (None, space) => Ok(Chain::identity(dim, space.unwrap_or(Space::SquaredL2))),
+    }
 }
 
 fn first(scores: Vec<Result<Scores>>) -> Result<Scores> {

@@ -1,6 +1,7 @@
 //! The native part of the Python package: arrays and words in, models and numbers out. All of the
 //! work is the library's; estimators, conversions and plots are in Python.
 
+mod agree;
 mod compare;
 mod errors;
 mod evaluate;
@@ -22,6 +23,7 @@ fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     module.add_function(wrap_pyfunction!(train::methods, module)?)?;
     module.add_function(wrap_pyfunction!(train::check_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(agree::agree, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::judge, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::bootstrap, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;

@@ -1,7 +1,7 @@
 //! A learned metric: mapping, distances, search, and its file.
 
 use crate::errors::raised;
-use crate::vectors::{Given, Rule, Vectors};
+use crate::vectors::{Given, Names, Rule, Vectors};
 use crate::working::{briefly, work};
 use metra::data::{Batch, Corpus, Groups, Joined};
 use metra::evaluate::dissimilarities;
@@ -35,7 +35,7 @@ impl Model {
     }
 
     /// Groups numbered as the model knows them, where it needs them.
-    pub(crate) fn groups(&self, cameras: Option<&Vec<String>>) -> Result<Option<Groups>> {
+    pub(crate) fn groups(&self, cameras: Option<&Names>) -> Result<Option<Groups>> {
         let Some(names) = self.0.chain.group_names() else {
             return Ok(None);
         };
@@ -46,7 +46,7 @@ impl Model {
             );
             return Err(Error::parameter("cameras", expected, "absent"));
         };
-        Groups::new(cameras).renumbered(names).map(Some)
+        Groups::new(&cameras.0).renumbered(names).map(Some)
     }
 
     fn transform<'py>(
@@ -54,7 +54,7 @@ impl Model {
         py: Python<'py>,
         given: &Given<'py>,
         side: Side,
-        cameras: Option<&Vec<String>>,
+        cameras: Option<&Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let numbers = given.numbers()?;
         let out = briefly(py, || {
@@ -211,7 +211,7 @@ impl Model {
     }
 
     /// The matrix of the map and what it subtracts afterwards, for items (and for queries, where
-    /// they have a map of their own); None for the identity, landmarks' coefficients for kernels.
+    /// they have a map of their own); None for the identity, for kernels and after a preparation.
     #[pyo3(signature = (queries=false))]
     fn components<'py>(&self, py: Python<'py>, queries: bool) -> PyResult<Option<Matrix<'py>>> {
         let dense = |map: &LowRank| -> PyResult<Matrix<'py>> {
@@ -222,10 +222,10 @@ impl Model {
             Ok((PyArray1::from_vec(py, values).reshape(shape)?, offset))
         };
         Ok(match self.0.chain.map() {
-            Map::Identity => None,
+            _ if !self.0.chain.steps().is_empty() => None,
+            Map::Identity | Map::Kernel(_) => None,
             Map::LowRank(map) => Some(dense(map)?),
             Map::Bilinear { query, item } => Some(dense(if queries { query } else { item })?),
-            Map::Kernel(map) => Some(dense(map.map())?),
             Map::Diagonal(factors) => {
                 let dim = factors.len();
                 let mut values = vec![0.0; dim * dim];
@@ -249,7 +249,7 @@ impl Model {
         &self,
         py: Python<'py>,
         x: Given<'py>,
-        cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         self.transform(py, &x, Side::Item, cameras.as_ref())
     }
@@ -260,7 +260,7 @@ impl Model {
         &self,
         py: Python<'py>,
         x: Given<'py>,
-        cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         self.transform(py, &x, Side::Query, cameras.as_ref())
     }
@@ -272,8 +272,8 @@ impl Model {
         py: Python<'py>,
         queries: Given<'py>,
         items: Given<'py>,
-        cameras: Option<Vec<String>>,
-        item_cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
+        item_cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
         let (values, shape) = briefly(py, || {
@@ -307,8 +307,8 @@ impl Model {
         py: Python<'py>,
         a: Given<'py>,
         b: Given<'py>,
-        cameras: Option<Vec<String>>,
-        item_cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
+        item_cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (left, right) = (a.numbers()?, b.numbers()?);
         let values = briefly(py, || {
@@ -320,7 +320,7 @@ impl Model {
                 return Err(Error::shape("rows of the second array", rows, right.len()));
             }
             let both = match (&cameras, &item_cameras) {
-                (Some(a), Some(b)) => Some([&a[..], b].concat()),
+                (Some(a), Some(b)) => Some(Names([&a.0[..], &b.0].concat())),
                 _ => None,
             };
             let groups = self.groups(both.as_ref())?;
@@ -340,14 +340,14 @@ impl Model {
         queries: Given<'py>,
         items: Given<'py>,
         k: usize,
-        cameras: Option<Vec<String>>,
-        item_cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
+        item_cameras: Option<Names>,
         threads: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyArray2<u64>>, Bound<'py, PyArray2<f32>>)> {
+    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f32>>)> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
         let (found, asked) = work(py, threads, None, |_| {
             let storage = Storage::default();
-            let embed = |numbers, side, cameras: Option<&Vec<String>>| {
+            let embed = |numbers, side, cameras: Option<&Names>| {
                 let vectors = Vectors::read(numbers, &self.rule())?;
                 let groups = self.groups(cameras)?;
                 embed_corpus(
@@ -365,8 +365,9 @@ impl Model {
             Ok((found, queries.corpus().len() as usize))
         })?;
         let width = found.k;
+        let ids = found.ids.iter().map(|id| *id as i64).collect();
         Ok((
-            PyArray1::from_vec(py, found.ids).reshape([asked, width])?,
+            PyArray1::from_vec(py, ids).reshape([asked, width])?,
             PyArray1::from_vec(py, found.scores).reshape([asked, width])?,
         ))
     }

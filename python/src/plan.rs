@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::train::read_all;
-use crate::vectors::{Given, Vectors};
+use crate::vectors::{Given, Names, Vectors};
 use crate::working::briefly;
 use metra::data::{Batch, Corpus};
 use metra::linalg::RowBuf;
@@ -45,7 +45,7 @@ impl Plan {
         py: Python<'py>,
         given: &Given<'py>,
         side: Side,
-        cameras: Option<&Vec<String>>,
+        cameras: Option<&Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (model, numbers) = (self.model.get(), given.numbers()?);
         let out = briefly(py, || {
@@ -133,7 +133,7 @@ impl Plan {
         &self,
         py: Python<'py>,
         x: Given<'py>,
-        cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         self.mapped(py, &x, Side::Item, cameras.as_ref())
     }
@@ -144,7 +144,7 @@ impl Plan {
         &self,
         py: Python<'py>,
         x: Given<'py>,
-        cameras: Option<Vec<String>>,
+        cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         self.mapped(py, &x, Side::Query, cameras.as_ref())
     }

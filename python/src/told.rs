@@ -129,7 +129,8 @@ impl Told {
         Ok((supervision, None))
     }
 
-    fn comparisons(&self, rows: u64) -> Result<Comparisons> {
+    /// Pairs, triplets and quadruplets.
+    pub(crate) fn comparisons(&self, rows: u64) -> Result<Comparisons> {
         let mut said = Comparisons::new(rows);
         if let Some(pairs) = &self.pairs {
             let (mut similar, mut dissimilar) = (Vec::new(), Vec::new());

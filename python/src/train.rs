@@ -8,8 +8,8 @@ use crate::working::{Chronicle, work};
 use metra::Result;
 use metra::data::{Corpus, Interruptible};
 use metra::evaluate::{Comparison, Measure};
-use metra::learn::registry;
-use metra::study::{Collection, HoldOut, Judging, Parts, Protocol, Study};
+use metra::learn::{Recipe, registry};
+use metra::study::{Collection, HoldOut, Judging, Parts, Protocol, Study, Verdicts};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ struct Gave {
     value: Option<f64>,
     trials: Vec<metra::study::Trial>,
     base: String,
-    rows: Vec<(Measure, Comparison)>,
+    verdicts: Option<Verdicts>,
     sizes: [usize; 3],
     cpu_seconds: f64,
     seconds: f64,
@@ -87,7 +87,8 @@ pub(crate) fn train<'py>(
         let material = material(items_of, queries_of, said);
         let mut settings = order.settings.clone();
         let entry = registry::find(&order.method)?;
-        entry.limit_rank(&mut settings, &order.grid, corpus.dim());
+        let recipe: Recipe = order.prepare.parse()?;
+        entry.limit_rank(&mut settings, &order.grid, recipe.most_dim(corpus.dim()));
         entry.build(&settings)?;
         let (protocol, measures, criterion) = (
             read(order.protocol.as_ref())?,
@@ -107,7 +108,7 @@ pub(crate) fn train<'py>(
             material: &material,
             method: order.method.clone(),
             settings,
-            recipe: order.prepare.parse()?,
+            recipe,
             grid: order.grid.clone(),
             spaces: read_all(&order.scores)?,
             base: read(order.base.as_ref())?,
@@ -131,7 +132,7 @@ pub(crate) fn train<'py>(
             value: training.chosen.value,
             trials: training.chosen.trials,
             base: training.base.to_string(),
-            rows: training.verdicts.map_or_else(Vec::new, |v| v.rows),
+            verdicts: training.verdicts,
             sizes: [&parts.train, &parts.validation, &parts.test].map(Vec::len),
             cpu_seconds: training.cpu_seconds,
             seconds: began.elapsed().as_secs_f64(),
@@ -161,15 +162,19 @@ pub(crate) fn train<'py>(
             Ok(line)
         })
         .collect::<PyResult<_>>()?;
-    let verdicts: Vec<Bound<'_, PyDict>> = (gave.rows.iter())
-        .map(|(measure, found)| comparison(py, &measure.to_string(), found))
-        .collect::<PyResult<_>>()?;
+    let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| -> PyResult<Vec<_>> {
+        (gave.verdicts.iter().flat_map(pick))
+            .map(|(measure, found)| comparison(py, &measure.to_string(), found))
+            .collect()
+    };
     out.set_item("model", Py::new(py, Model::new(gave.model))?)?;
     out.set_item("settings", gave.chosen)?;
     out.set_item("validation", gave.value)?;
     out.set_item("trials", trials)?;
     out.set_item("base", gave.base)?;
-    out.set_item("test", verdicts)?;
+    out.set_item("test", rows(|v| &v.rows)?)?;
+    out.set_item("seen", rows(|v| &v.seen)?)?;
+    out.set_item("unseen", rows(|v| &v.unseen)?)?;
     out.set_item("sizes", gave.sizes.to_vec())?;
     out.set_item("cpu_seconds", gave.cpu_seconds)?;
     out.set_item("seconds", gave.seconds)?;

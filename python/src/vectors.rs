@@ -31,12 +31,26 @@ impl<'py> FromPyObject<'_, 'py> for Given<'py> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Some(array) = Given::as_it_is(&given) {
+        // A masked array is an array, too, but says that some of its numbers are none.
+        let plain = !given.hasattr("mask")?;
+        if let Some(array) = Given::as_it_is(&given).filter(|_| plain) {
             return Ok(array);
         }
         let arrays = given.py().import("metra._arrays")?;
         let made = arrays.call_method1("as_rows", (&*given,))?;
         Given::as_it_is(&made).ok_or_else(|| PyValueError::new_err("expected an array of numbers"))
+    }
+}
+
+/// Names of groups, from anything that can be gone through: each is taken as text.
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for Names {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let names = given.try_iter()?.map(|name| Ok(name?.str()?.to_string()));
+        names.collect::<PyResult<_>>().map(Names)
     }
 }
 

@@ -91,6 +91,9 @@ def test_what_cannot_be_used_is_named():
     bad[1, 1] = np.nan
     with pytest.raises(metra.DataError, match="row 1, column 1"):
         metra.evaluate("euclid", bad, [0, 0, 1])
+    masked = np.ma.masked_equal(np.arange(6, dtype=np.float32).reshape(3, 2), 4)
+    with pytest.raises(ValueError, match="1 are masked"):
+        metra.evaluate("euclid", masked, [0, 0, 1])
     with pytest.raises(ValueError, match="complex"):
         as_rows(np.ones((2, 2), dtype=complex))
 

@@ -155,7 +155,7 @@ def test_docstring_of_function_names_every_parameter(name: str) -> None:
     assert set(inspect.signature(function).parameters) <= described
 
 
-METHODS = ["fit", "transform", "pair_score", "score", "get_metric", "kneighbors"]
+METHODS = ["fit", "transform", "pair_score", "score", "get_metric", "search"]
 
 
 @pytest.mark.parametrize("name", METHODS)

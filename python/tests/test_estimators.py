@@ -177,6 +177,56 @@ def test_choosing_and_judging(nuisance):
     assert learned.model_.held_out["measures"]["map"]["learned"] == judged["map"]["learned"]
 
 
+def test_a_grid_needs_something_to_choose_by(nuisance):
+    X, y = nuisance
+    with pytest.raises(ValueError, match="grid tries 2 values of n_components"):
+        metra.Lda(grid={"n_components": [2, 3]}).fit(X, y)
+    # A single value stands without a choice.
+    assert metra.Lda(grid={"n_components": [2]}).fit(X, y).transform(X).shape[1] == 2
+
+
+def test_steps_are_those_of_the_model(nuisance):
+    X, y = nuisance
+    learned = metra.Warca(n_components=4, steps=60, validation=0.2, holdout="rows").fit(X, y)
+    assert learned.n_iter_ == learned.model_.facts["steps"] <= 60
+    assert learned.sizes_["train"] + learned.sizes_["validation"] == len(X)
+
+
+def test_after_a_preparation_there_is_no_single_matrix(nuisance):
+    X, y = nuisance
+    reduced = metra.Warca(prepare="centre+pca:5", steps=20).fit(X, y)
+    assert reduced.transform(X).shape[1] == 5 and not hasattr(reduced, "components_")
+    with pytest.raises(ValueError, match="no such matrix"):
+        reduced.get_mahalanobis_matrix()
+    kernel = metra.KernelLfda(n_components=3).fit(np.abs(X[:100]), y[:100])
+    assert not hasattr(kernel, "components_")
+    with pytest.raises(ValueError, match="kernel"):
+        kernel.get_mahalanobis_matrix()
+
+
+def test_cameras(nuisance):
+    X, y = nuisance
+    cameras = np.where(np.arange(len(y)) % 2, "left", "right")
+    moved = X + (cameras == "left")[:, np.newaxis] * np.float32(100)
+    learned = metra.Lda(prepare="centre-groups").fit(moved, y, cameras=cameras)
+    near = learned.pair_distance((moved[:50], moved[1:51]), cameras[:50], cameras[1:51])
+    assert near.max() < 100 and learned.model_.cameras == ["left", "right"]
+    ids, _ = learned.search(moved[:5], moved, 1, cameras[:5], cameras)
+    assert ids[:, 0].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(metra.ParameterError, match="cameras must be given"):
+        learned.transform(moved)
+
+
+def test_plans(nuisance):
+    X, y = nuisance
+    learned = metra.Lda().fit(X, y)
+    plan = metra.plan(learned, "l2")
+    assert (plan.way, plan.dimension) == ("mapped", 16)
+    np.testing.assert_allclose(plan.map_items(X), learned.transform(X), rtol=1e-5)
+    with pytest.raises(metra.PlanError, match="cosine"):
+        metra.plan(learned.model_, ["cosine"])
+
+
 def test_threads_and_runs_change_no_byte(nuisance):
     X, y = nuisance
     models = [
@@ -230,8 +280,12 @@ def test_ctrl_c_stops_a_fit():
 
 def test_errors_keep_their_words_and_have_classes(nuisance):
     X, y = nuisance
-    with pytest.raises(metra.ParameterError, match="rank must be between 1 and 16"):
+    with pytest.raises(metra.ParameterError, match="n_components must be between 1 and 16"):
         metra.Warca(n_components=17).fit(X, y)
+    with pytest.raises(metra.ParameterError, match="lam must be"):
+        metra.Warca(lam=-1).fit(X, y)
+    with pytest.raises(ValueError, match="random_state must be at least 0"):
+        metra.Warca(random_state=-1).fit(X, y)
     with pytest.raises(metra.ParameterError, match="margin"):
         metra.Warca(margin=-1).fit(X, y)
     with pytest.raises(metra.SupervisionError, match="orderings"):

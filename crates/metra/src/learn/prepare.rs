@@ -57,6 +57,18 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
 ];
 
+impl Recipe {
+    /// Most numbers in a prepared vector of `input` numbers.
+    pub fn most_dim(&self, input: usize) -> usize {
+        (self.0.iter()).fold(input, |dim, ingredient| match ingredient {
+            Ingredient::Element(map) => map.output_dim(dim),
+            Ingredient::Centre | Ingredient::CentreGroups | Ingredient::Scale => dim,
+            Ingredient::Pca { rank } | Ingredient::Whiten { rank } => dim.min(*rank),
+            Ingredient::Kernel { landmarks, .. } => *landmarks,
+        })
+    }
+}
+
 impl FromStr for Recipe {
     type Err = Error;
 
@@ -359,6 +371,17 @@ mod tests {
         }
         for text in ["", "sqr", "pca", "pca:0", "log:-1", "scale:2"] {
             assert!(text.parse::<Recipe>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn recipes_know_how_many_numbers_they_leave() {
+        for (text, expected) in [("sqrt+pca:10", 10), ("pca:99+l2", 64), ("chi2:1", 192)] {
+            assert_eq!(
+                text.parse::<Recipe>().unwrap().most_dim(64),
+                expected,
+                "{text}"
+            );
         }
     }
 

@@ -148,17 +148,18 @@ impl<'a> Study<'a> {
     ) -> Result<Chosen> {
         let combinations = combinations(&self.grid);
         if validation.is_empty() {
-            if combinations.len() > 1 {
+            let [only] = &combinations[..] else {
                 return Err(Error::parameter(
                     "tune",
-                    "absent where nothing is held out",
-                    "given",
+                    "a single value where no validation part is held out",
+                    format!("{} combinations", combinations.len()),
                 ));
-            }
-            let learner = self.learner(&self.settings)?;
+            };
+            let (settings, recipe) = self.with(only)?;
+            let learner = self.learner(&settings)?;
             return Ok(Chosen {
-                settings: self.settings.clone(),
-                recipe: self.recipe.clone(),
+                settings,
+                recipe,
                 space: self.spaces_of(learner.as_ref())?[0],
                 last_step: None,
                 value: None,

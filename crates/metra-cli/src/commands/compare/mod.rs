@@ -264,7 +264,8 @@ impl Compare {
         let dim = material.items.corpus.dim();
         for method in &mut methods {
             let entry = registry::find(&method.method)?;
-            entry.limit_rank(&mut method.settings, &method.grid, dim);
+            let prepared = method.recipe.most_dim(dim);
+            entry.limit_rank(&mut method.settings, &method.grid, prepared);
         }
         Ok(Experiment {
             name: asked.name,

@@ -182,7 +182,8 @@ impl Train {
             .map(|(name, values)| (name.clone(), values.split(',').map(str::to_owned).collect()))
             .collect();
         let entry = registry::find(&self.method)?;
-        entry.limit_rank(&mut settings, &grid, material.items.corpus.dim());
+        let dim = self.prepare.most_dim(material.items.corpus.dim());
+        entry.limit_rank(&mut settings, &grid, dim);
         entry.build(&settings)?;
         Ok(Study {
             material,
