@@ -92,7 +92,8 @@ class Bench:
             if kind != "all":
                 from sklearn.decomposition import PCA
 
-                fitted = PCA(int(kind.removeprefix("pca")), svd_solver="covariance_eigh").fit(rows[learn])
+                components = int(kind.removeprefix("pca"))
+                fitted = PCA(components, svd_solver="covariance_eigh").fit(rows[learn])
                 rows = fitted.transform(rows).astype(np.float32)
             np.save(files["learn"], np.ascontiguousarray(rows[learn]))
             np.save(files["judge"], np.ascontiguousarray(rows[judge]))

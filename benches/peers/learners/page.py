@@ -40,18 +40,19 @@ python benches/peers/learners --output target/peers/results.jsonl --page docs/re
 METHOD = """## How it was measured
 
 - **Splits.** Digits and MNIST: 30 % of the rows, class by class, are judged. CLINC150: its own
-  split. Of each training part 20 % of the rows, class by class, are the validation part. One split a
-  set, one seed: differences of .01 are within what another split would change.
-- **Settings.** Three settings a method, tried on the training part without the validation part; that
-  of the highest validation mAP by Euclid or cosine, with that score, was fitted once more on the whole
-  training part and judged on the test part. No method stopped early on validation rows, which
-  metra's would otherwise do.
-- **Input.** All methods get the same vectors, multiplied by one number a set so that rows of one class
-  lie at mean squared distance 1: LMNN's margin is 1 whatever the data. "PCA 100" is fitted on the rows
-  learned from, outside the measured time. metra and torch get float32, the others float64.
-- **Cost.** One fit on the training part with the chosen settings, alone in a process of its own, on
-  one thread (`OMP_NUM_THREADS=1`, `n_jobs=1`, `OPENBLAS_CORETYPE=SkylakeX`): CPU seconds of the
-  process, imports and loading left out. Peak MB is the process's highest resident memory; in
+  split. Of each training part 20 % of the rows, class by class, are the validation part. One
+  split a set, one seed: differences of .01 are within what another split would change.
+- **Settings.** Three settings a method, tried on the training part without the validation part;
+  that of the highest validation mAP by Euclid or cosine, with that score, was fitted once more on
+  the whole training part and judged on the test part. No method stopped early on validation rows,
+  which metra's would otherwise do.
+- **Input.** All methods get the same vectors, multiplied by one number a set so that rows of one
+  class lie at mean squared distance 1: LMNN's margin is 1 whatever the data. "PCA 100" is fitted
+  on the rows learned from, outside the measured time. metra and torch get float32, the others
+  float64.
+- **Cost.** One fit on the training part with the chosen settings, alone in a process of its own,
+  on one thread (`OMP_NUM_THREADS=1`, `n_jobs=1`, `OPENBLAS_CORETYPE=SkylakeX`): CPU seconds of
+  the process, imports and loading left out. Peak MB is the process's highest resident memory; in
   brackets what the fit added to what imports and data had taken.
 """
 REMARKS = """## What limits this
@@ -60,13 +61,16 @@ REMARKS = """## What limits this
   them on validation rows of Digits: LMNN's rate of 1e-7 took ten times as long as 1e-3 for the
   same mAP, and 1,000 passes of ITML ten times as long as 100 for a lower mAP. ITML has 10,000
   constraints on CLINC150, not the 450,000 that its default rule asks for.
-- MultiSimilarityLoss has batches of 128 rows: with 512, as in metra, a fit took eight times as long
-  on Digits for no higher validation mAP. Its linear layer starts at random, as torch makes it; metra's
-  starts at principal components.
+- MultiSimilarityLoss has batches of 128 rows: with 512, as in metra, a fit took eight times as
+  long on Digits for no higher validation mAP. Its linear layer starts at random, as torch makes
+  it; metra's starts at principal components.
+- metric-learn's LFDA and metra's Lfda are not the same computation: metric-learn 0.7.0 partitions
+  distances along one axis and reads entry k along the other, so its scales are not distances to
+  the k-th neighbour, and it has no ridge: constant pixels, as in Digits, spoil it.
 - metra's defaults were settled earlier on rows of CLINC150's training part and on other splits of
   Digits, WARCA's second setting after test figures of CLINC150 had been seen: see
-  [clinc150](clinc150.md) and [digits](digits.md). A first run of this script had shown test figures of
-  five methods on Digits before all grids were final; none was chosen by them.
+  [clinc150](clinc150.md) and [digits](digits.md). A first run of this script had shown test
+  figures of five methods on Digits before all grids were final; none was chosen by them.
 - The machine is shared: CPU seconds of one fit vary by some tenths of themselves.
 """
 
@@ -220,7 +224,8 @@ def stopped(name: str, found: dict[str, Record]) -> list[str]:
         )
         rest = "; its other settings were not tried" if stage == "trial0" else ""
         what = "the fit" if stage == "fit" else f"trial of {said(record['settings'])}"
-        out.append(f"- {method} ({library}) on {input_name(kind)}, {what}: {words}, {reached}{rest}.")
+        place = f"{method} ({library}) on {input_name(kind)}"
+        out.append(f"- {place}, {what}: {words}, {reached}{rest}.")
     return out
 
 
@@ -249,8 +254,8 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
         out += [
             f"## {title}",
             "",
-            f"{about['rows']:,} × {about['dim']}, {about['classes']} classes; {learn:,} rows to learn "
-            f"from in trials, {validation:,} to choose settings on, {test:,} to judge; "
+            f"{about['rows']:,} × {about['dim']}, {about['classes']} classes; {learn:,} rows to "
+            f"learn from in trials, {validation:,} to choose settings on, {test:,} to judge; "
             f"{JUDGED[name]}. A 2048 × 2048 × 2048 product in f32 (numpy) took "
             f"{about['product']:.3f} CPU s in the same run.",
             "",
@@ -258,9 +263,9 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
             "",
             *table(lines),
             "",
-            "Bold: the highest. ≈: by mAP it cannot be told from the best. LFDA, Lfda: the same "
-            "method; so are MultiSimilarityLoss and MultiSimilarity, NCA and "
-            "NeighborhoodComponentsAnalysis.",
+            "Bold: the highest. ≈: by mAP it cannot be told from the best. A method of "
+            "another name in two libraries: Lfda and LFDA, MultiSimilarity and "
+            "MultiSimilarityLoss, NeighborhoodComponentsAnalysis and NCA.",
             "",
         ]
         ended = stopped(name, found)
@@ -272,13 +277,22 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
                 versions[package] = number_
     limits = next(record["limits"] for record in found.values() if "limits" in record)
     total = sum(record.get("cpu") or 0.0 for record in found.values())
-    out += [METHOD.rstrip(),
-            f"- **Limits.** A trial may take {limits['trial']:.0f} CPU s, the fit {limits['fit']:.0f}, "
-            f"and {limits['megabytes']:,} MB. What is stopped is judged with the best map it had, where "
-            "the library lets that be seen; where the first setting, the cheapest, was stopped, the "
-            "others were not tried.", "", "Settings tried, the same for all sets (shown for Digits; no rank exceeds the dimension):", "", *grids(), "", REMARKS,
-            f"All trials and fits took {total / 60:.0f} minutes of CPU time. Versions: "
-            + ", ".join(f"{package} {number_}" for package, number_ in sorted(versions.items()))
-            + "; metric-learn with scikit-learn 1.5.2, NeighborhoodComponentsAnalysis of "
-            "scikit-learn 1.9.1 (see the files of requirements beside the script).", ""]
+    out += [
+        METHOD.rstrip(),
+        f"- **Limits.** A trial may take {limits['trial']:.0f} CPU s, the fit "
+        f"{limits['fit']:.0f}, and {limits['megabytes']:,} MB. What is stopped is judged with the "
+        "best map it had, where the library lets that be seen; where the first setting, the "
+        "cheapest, was stopped, the others were not tried.",
+        "",
+        "Settings tried, the same for all sets (shown for Digits; no rank exceeds the dimension):",
+        "",
+        *grids(),
+        "",
+        REMARKS,
+        f"All trials and fits took {total / 60:.0f} minutes of CPU time. Versions: "
+        + ", ".join(f"{package} {number_}" for package, number_ in sorted(versions.items()))
+        + "; metric-learn with scikit-learn 1.5.2, NeighborhoodComponentsAnalysis of "
+        "scikit-learn 1.9.1 (see the files of requirements beside the script).",
+        "",
+    ]
     path.write_text("\n".join(out))
