@@ -52,7 +52,7 @@ def settings(name: str, classes: int, dim: int) -> list[Settings]:
     """Three settings of a method; the first is the cheapest where costs differ much.
 
     LMNN's own rate of 1e-7 took ten times as long as 1e-3 for the same validation mAP on Digits,
-    and 1,000 passes of ITML ten times as long as 100 for less, so both have what is better for them.
+    and 1,000 passes of ITML ten times as long as 100 for less, so both have what suits them better.
     """
     many = {"n_components": min(64, dim)}
     few = {"n_components": min(classes - 1, dim)}
