@@ -41,6 +41,13 @@ class Results:
                 record = json.loads(line)
                 self.found[record["key"]] = record
 
+    def forget_stopped(self, prefix: str) -> None:
+        """Have a method measured anew if something of it was stopped; new lines replace old ones."""
+        mine = [key for key in self.found if key.startswith(prefix + "/")]
+        if any(self.found[key].get("stopped") for key in mine):
+            for key in mine:
+                del self.found[key]
+
     def once(self, key: str, measure: Any) -> dict[str, Any]:
         """The record of a key; measured and kept if there is none yet."""
         if key not in self.found:
@@ -191,6 +198,8 @@ def main() -> None:
     parser.add_argument("--trial-seconds", type=float, default=45, help="CPU limit of a trial")
     parser.add_argument("--fit-seconds", type=float, default=120, help="CPU limit of the fit")
     parser.add_argument("--megabytes", type=int, default=10_000, help="memory limit of a fit")
+    parser.add_argument("--again", action="store_true",
+                        help="measure anew what was stopped, such as with other limits")
     arguments = parser.parse_args()
     work = arguments.output.parent / "work"
     work.mkdir(parents=True, exist_ok=True)
@@ -206,6 +215,8 @@ def main() -> None:
         for method in METHODS:
             if wanted is None or method[0] in wanted:
                 for kind in inputs(name, method[0], method[1]):
+                    if arguments.again:
+                        results.forget_stopped(f"{name}/{kind}/{method[1]}/{method[0]}")
                     bench.measure(method, kind)
     if arguments.page is not None:
         write_page(arguments.page, results.found, work)

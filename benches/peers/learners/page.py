@@ -30,12 +30,16 @@ OPENING = """# Learners beside their peers
 
 The learners of the Python package beside metric-learn, scikit-learn and pytorch-metric-learning:
 quality, CPU seconds and peak memory of one fit, on the same rows, with settings chosen on the same
-validation rows and judged by the same code (`metra.evaluate`). Made by this command, run by an
+validation rows and judged by the same code (`metra.evaluate`). Made by these commands, run by an
 interpreter that has metra, with `METRA_DATA` naming the folder that holds CLINC150:
 
 ```
 python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md
+python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md --sets clinc150 --methods ITML_Supervised --trial-seconds 120 --again
 ```
+
+The second measures ITML on CLINC150 anew with a higher limit: its trials had been stopped, though the
+fit itself ended.
 """
 METHOD = """## How it was measured
 
@@ -293,13 +297,18 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
             if package not in ("numpy", "scikit-learn"):
                 versions[package] = number_
     limits = next(record["limits"] for record in found.values() if "limits" in record)
+    others = "".join(
+        f" Trials of {key.split('/')[3]} on {key.split('/')[0]} had {record['limits']['trial']:.0f} s."
+        for key, record in found.items()
+        if record.get("limits", limits) != limits
+    )
     total = sum(record.get("cpu") or 0.0 for record in found.values())
     out += [
         METHOD.rstrip(),
         f"- **Limits.** A trial may take {limits['trial']:.0f} CPU s, the fit "
         f"{limits['fit']:.0f}, and {limits['megabytes']:,} MB. What is stopped is judged with the "
         "best map it had, where the library lets that be seen; where the first setting, the "
-        "cheapest, was stopped, the others were not tried.",
+        "cheapest, was stopped, the others were not tried." + others,
         "",
         "Settings tried, the same for all sets (shown for Digits; no rank exceeds the dimension):",
         "",
