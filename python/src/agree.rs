@@ -1,6 +1,7 @@
 //! How far a metric agrees with comparisons of rows: what `metra eval --triplets` prints.
 
 use crate::evaluate::chain_of;
+use crate::material::numbered;
 use crate::model::Model;
 use crate::told::Told;
 use crate::train::{comparison, read};
@@ -46,10 +47,7 @@ pub(crate) fn agree<'py>(
         let chain = chain_of(model, read(score.as_ref())?, items.dim())?;
         let base: Option<Space> = read(base.as_ref())?;
         let base = base.map(|space| Chain::identity(items.dim(), space));
-        let groups = match (chain.group_names(), told.groups()) {
-            (Some(names), Some(groups)) => Some(groups.renumbered(names)?),
-            (_, groups) => groups,
-        };
+        let groups = numbered(told.groups(), chain.group_names())?;
         let said = told.comparisons(items.len())?;
         let judge = |chain: &Chain, quadruplets: &[Quadruplet]| {
             agreement(chain, &items, groups.as_ref(), quadruplets)

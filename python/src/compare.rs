@@ -1,15 +1,16 @@
 //! Comparisons of methods on arrays, and their report.
 
 use crate::errors::raised;
-use crate::told::{Told, material};
+use crate::material::{Arrays, with_material};
+use crate::told::Told;
 use crate::train::{Grid, read, read_all};
-use crate::vectors::{Given, Rule, Vectors};
-use crate::working::{News, work};
+use crate::vectors::{Given, Rule};
+use crate::working::{Desk, News, work};
 use metra::Result;
-use metra::data::{Corpus, Interruptible, fingerprint};
+use metra::data::fingerprint;
 use metra::learn::registry;
 use metra::study::compare::{Costs, DataFacts, Event, Experiment, Log, Method, Results};
-use metra::study::{Collection, HoldOut, Judging, Material, Parts, Protocol, folds};
+use metra::study::{HoldOut, Judging, Material, Parts, Protocol, folds};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -81,31 +82,36 @@ pub(crate) fn compare<'py>(
     told: Told,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(String, String)> {
-    let items = items.numbers()?;
-    let queries = queries.as_ref().map(Given::numbers).transpose()?;
+    let arrays = Arrays {
+        items: items.numbers()?,
+        queries: queries.as_ref().map(Given::numbers).transpose()?,
+    };
     // Trials run on threads of their own, one thread each.
     let threads = contest.threads.unwrap_or_else(rayon::current_num_threads);
     let (results, costs) = work(py, Some(threads), callback.as_ref(), |desk| {
-        let items = Vectors::read(items, &Rule::Judge)?;
-        let same = Rule::Apply(items.narrowing.as_ref());
-        let queries = queries.map(|q| Vectors::read(q, &same)).transpose()?;
-        let corpus = items.corpus()?;
-        let corpus = Interruptible::new(&corpus, desk.stop());
-        let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
-        let (groups, query_groups) = (told.groups(), told.query_groups());
-        let said = told.supervision(corpus.len(), asking.as_ref().map(Corpus::len))?;
-        let items_of = Collection {
-            corpus: &corpus,
-            groups: groups.as_ref(),
-        };
-        let queries_of = asking.as_ref().map(|corpus| Collection {
-            corpus,
-            groups: query_groups.as_ref(),
-        });
-        let material = material(items_of, queries_of, said);
+        with_material(
+            &arrays,
+            &Rule::Judge,
+            &told,
+            None,
+            desk.stop(),
+            |material, _| contest.run(material, threads, desk),
+        )
+    })?;
+    let costs = costs.to_json().map_err(raised)?;
+    Ok((results.to_json().map_err(raised)?, costs))
+}
+
+impl Contest {
+    fn run(
+        &self,
+        material: &Material<'_>,
+        threads: usize,
+        desk: &Desk,
+    ) -> Result<(Results, Costs)> {
         let names = |unit: u64| unit.to_string();
-        let experiment = contest.experiment(&material, &names)?;
-        let mut log = match &contest.log {
+        let experiment = self.experiment(material, &names)?;
+        let mut log = match &self.log {
             Some(path) => Log::open(path)?,
             None => Log::in_memory(),
         };
@@ -133,12 +139,8 @@ pub(crate) fn compare<'py>(
         let results = experiment.run(&mut log, threads, &mut follow, desk.stop())?;
         let costs = experiment.costs(&log, threads)?;
         Ok((results, costs))
-    })?;
-    let costs = costs.to_json().map_err(raised)?;
-    Ok((results.to_json().map_err(raised)?, costs))
-}
+    }
 
-impl Contest {
     fn experiment<'m>(
         &self,
         material: &'m Material<'m>,

@@ -1,7 +1,8 @@
 //! Judging a metric on arrays, and differences between two judgements.
 
+use crate::material::{Arrays, numbered, with_material};
 use crate::model::Model;
-use crate::told::{Told, material};
+use crate::told::Told;
 use crate::train::{comparison, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{briefly, work};
@@ -11,7 +12,7 @@ use metra::evaluate::{
     paired_bootstrap,
 };
 use metra::metric::{Chain, Embedding, Side, Space, Storage, embed_corpus};
-use metra::study::{Classifier, Collection, Judging, Protocol, Scores};
+use metra::study::{Classifier, Collection, Judging, Material, Protocol, Scores};
 use metra::supervision::{Labels, Supervision};
 use metra::{Error, Result};
 use pyo3::prelude::*;
@@ -93,72 +94,41 @@ pub(crate) fn judge<'py>(
     gallery_told: Option<Told>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let items = items.numbers()?;
-    let queries = queries.as_ref().map(Given::numbers).transpose()?;
+    let arrays = Arrays {
+        items: items.numbers()?,
+        queries: queries.as_ref().map(Given::numbers).transpose()?,
+    };
     let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
     let model = model.as_ref().map(|model| model.get());
     let answer = work(py, question.threads, callback.as_ref(), |desk| {
         let rule = model.map_or(Rule::Judge, Model::rule);
-        let items = Vectors::read(items, &rule)?;
-        let same = Rule::Apply(items.narrowing.as_ref());
-        let other = match model {
-            Some(_) => &rule,
-            None => &same,
-        };
-        let queries = queries.map(|q| Vectors::read(q, other)).transpose()?;
-        let gallery = gallery.map(|g| Vectors::read(g, other)).transpose()?;
-        let items = items.corpus()?;
-        let items = Interruptible::new(&items, desk.stop());
-        let space: Option<Space> = read(question.score.as_ref())?;
-        let chain = chain_of(model, space, items.dim())?;
-        let groups = |told: Option<Groups>| -> Result<Option<Groups>> {
-            match (chain.group_names(), told) {
-                (Some(names), Some(groups)) => groups.renumbered(names).map(Some),
-                (_, groups) => Ok(groups),
-            }
-        };
+        let chain = chain_of(model, read(question.score.as_ref())?, arrays.items.dim())?;
         if let (Some(gallery), Some(gallery_told)) = (gallery, gallery_told) {
-            let gallery = gallery.corpus()?;
-            let rows = (&items as &dyn Corpus, &told, groups(told.groups())?);
-            let searched = (
-                &gallery as &dyn Corpus,
-                &gallery_told,
-                groups(gallery_told.groups())?,
+            let items = Vectors::read(arrays.items, &rule)?;
+            let same = Rule::Apply(items.narrowing.as_ref());
+            let gallery = Vectors::read(gallery, &same)?;
+            let (items, gallery) = (items.corpus()?, gallery.corpus()?);
+            let items = Interruptible::new(&items, desk.stop());
+            return against(
+                &question,
+                &chain,
+                (&items, &told),
+                (&gallery, &gallery_told),
             );
-            return against(&question, &chain, rows, searched);
         }
-        let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
-        let (groups, query_groups) = (groups(told.groups())?, groups(told.query_groups())?);
-        let said = told.supervision(items.len(), asking.as_ref().map(Corpus::len))?;
-        let collection = Collection {
-            corpus: &items,
-            groups: groups.as_ref(),
-        };
-        let asking = asking.as_ref().map(|corpus| Collection {
-            corpus,
-            groups: query_groups.as_ref(),
-        });
-        let material = material(collection, asking, said);
-        let protocol = protocol(&question, &material.supervision)?;
-        if matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)) {
-            let expected = "another, or a gallery given to search in";
-            return Err(Error::parameter("protocol", expected, protocol));
-        }
-        let measures = read_all(&question.measures)?;
-        let criterion = measures.first().copied();
-        let (judging, _) = Judging::new(&material, protocol, measures, criterion, question.seed)?;
-        let judging = judging_as(judging, &question)?;
-        let units = match question.count_empty {
-            true => (0..material.units()).collect(),
-            false => material.askable(),
-        };
-        let space = [Embedding::space(&chain)];
-        let scores = material.judge(&chain, &space, &units, &[], &judging)?;
-        let scores = first(scores)?;
-        let labels = material.labels();
-        Ok(Answer::of_scores(&scores, |unit| {
-            labels.map_or(unit, |labels| u64::from(labels.of()[unit as usize]))
-        }))
+        let names = chain.group_names();
+        with_material(&arrays, &rule, &told, names, desk.stop(), |material, _| {
+            let protocol = protocol(&question, &material.supervision)?;
+            if matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)) {
+                let expected = "another, or a gallery given to search in";
+                return Err(Error::parameter("protocol", expected, protocol));
+            }
+            let units = match question.count_empty {
+                true => (0..material.units()).collect(),
+                false => material.askable(),
+            };
+            by_protocol(&question, &chain, material, protocol, (&units, &[]))
+        })
     })?;
     let out = PyDict::new(py);
     let measures: Vec<String> = answer.measures.iter().map(Measure::to_string).collect();
@@ -202,15 +172,6 @@ fn protocol(question: &Question, supervision: &Supervision) -> Result<Protocol> 
     })
 }
 
-fn judging_as(judging: Judging, question: &Question) -> Result<Judging> {
-    Ok(Judging {
-        gain: gain(question),
-        empty: empty(question),
-        rerank: read(question.rerank.as_ref())?,
-        ..judging
-    })
-}
-
 fn gain(question: &Question) -> Gain {
     if question.exponential_gain {
         Gain::Exponential
@@ -227,60 +188,59 @@ fn empty(question: &Question) -> Empty {
     }
 }
 
-/// Rows with what was told of them and their groups.
-type Side3<'a> = (&'a dyn Corpus, &'a Told, Option<Groups>);
+/// Judge some units by a protocol; `trained` are those that are searched in place of them.
+fn by_protocol(
+    question: &Question,
+    chain: &Chain,
+    material: &Material<'_>,
+    protocol: Protocol,
+    (units, trained): (&[u64], &[u64]),
+) -> Result<Answer> {
+    let measures: Vec<Measure> = read_all(&question.measures)?;
+    let criterion = measures.first().copied();
+    let (judging, _) = Judging::new(material, protocol, measures, criterion, question.seed)?;
+    let judging = Judging {
+        gain: gain(question),
+        empty: empty(question),
+        rerank: read(question.rerank.as_ref())?,
+        ..judging
+    };
+    let space = [Embedding::space(chain)];
+    let scores = first(material.judge(chain, &space, units, trained, &judging)?)?;
+    let labels = material.labels();
+    Ok(Answer::of_scores(&scores, |unit| {
+        labels.map_or(unit, |labels| u64::from(labels.of()[unit as usize]))
+    }))
+}
+
+/// Rows with what was told of them.
+type Rows<'a> = (&'a dyn Corpus, &'a Told);
 
 /// Rows against a gallery.
 fn against(
     question: &Question,
     chain: &Chain,
-    (rows, told, groups): Side3<'_>,
-    (gallery, gallery_told, gallery_groups): Side3<'_>,
+    (rows, told): Rows<'_>,
+    (gallery, gallery_told): Rows<'_>,
 ) -> Result<Answer> {
-    let needed = |labels: Option<Labels>| {
-        labels.ok_or_else(|| Error::Data("a gallery is judged by classes: give y".into()))
-    };
-    let asked: Option<Protocol> = read(question.protocol.as_ref())?;
-    if asked == Some(Protocol::CrossCamera) {
-        let (labels, searched) = (needed(told.labels()?)?, needed(gallery_told.labels()?)?);
-        let (Some(groups), Some(gallery_groups)) = (groups, gallery_groups) else {
-            let expected =
-                "given, for rows and gallery: the protocol leaves out those of one camera";
-            return Err(Error::parameter("cameras", expected, "absent"));
-        };
-        let storage = Storage::default();
-        let left = embed_corpus(chain, Side::Query, rows, Some(&groups), &storage)?;
-        let right = embed_corpus(chain, Side::Item, gallery, Some(&gallery_groups), &storage)?;
-        let measures = match question.measures.is_empty() {
-            true => Protocol::CrossCamera.measures(),
-            false => read_all(&question.measures)?,
-        };
-        let options = Options {
-            measures: measures.clone(),
-            ties: Ties::Expected,
-            gain: gain(question),
-            empty: empty(question),
-            ..Options::default()
-        };
-        let truth = ReIdentification::new(&labels, &groups, &searched, &gallery_groups)?;
-        let space = Embedding::space(chain);
-        let found = evaluate(space, left.corpus(), right.corpus(), &truth, &options)?;
-        return Ok(Answer::of_evaluation(&found, measures, &labels));
+    if read(question.protocol.as_ref())? == Some(Protocol::CrossCamera) {
+        return across_cameras(question, chain, (rows, told), (gallery, gallery_told));
     }
     // One corpus of both, with the gallery in the place of what was learned from.
     let both = Joined::new(rows, gallery)?;
     let told = told.joined(gallery_told);
-    let groups = told.groups();
-    let groups = match (chain.group_names(), groups) {
-        (Some(names), Some(groups)) => Some(groups.renumbered(names)?),
-        (_, groups) => groups,
+    let groups = numbered(told.groups(), chain.group_names())?;
+    let (supervision, judged_by) = told.supervision(both.len(), None)?;
+    let material = Material {
+        items: Collection {
+            corpus: &both,
+            groups: groups.as_ref(),
+        },
+        queries: None,
+        supervision,
+        judged_by,
+        storage: Storage::default(),
     };
-    let said = told.supervision(both.len(), None)?;
-    let collection = Collection {
-        corpus: &both,
-        groups: groups.as_ref(),
-    };
-    let material = material(collection, None, said);
     let protocol = match protocol(question, &material.supervision)? {
         Protocol::Classify(classifier) => Protocol::Classify(classifier),
         Protocol::LeaveOneOut | Protocol::AgainstTraining => Protocol::AgainstTraining,
@@ -289,18 +249,48 @@ fn against(
             return Err(Error::parameter("protocol", expected, other));
         }
     };
-    let measures = read_all(&question.measures)?;
-    let criterion = measures.first().copied();
-    let (judging, _) = Judging::new(&material, protocol, measures, criterion, question.seed)?;
-    let judging = judging_as(judging, question)?;
     let units: Vec<u64> = (0..rows.len()).collect();
     let trained: Vec<u64> = (rows.len()..both.len()).collect();
-    let space = [Embedding::space(chain)];
-    let scores = first(material.judge(chain, &space, &units, &trained, &judging)?)?;
-    let labels = material.labels();
-    Ok(Answer::of_scores(&scores, |unit| {
-        labels.map_or(unit, |labels| u64::from(labels.of()[unit as usize]))
-    }))
+    by_protocol(question, chain, &material, protocol, (&units, &trained))
+}
+
+/// Rows against a gallery, those of the same identity and camera left out.
+fn across_cameras(
+    question: &Question,
+    chain: &Chain,
+    (rows, told): Rows<'_>,
+    (gallery, gallery_told): Rows<'_>,
+) -> Result<Answer> {
+    let needed = |labels: Option<Labels>| {
+        labels.ok_or_else(|| Error::Data("a gallery is judged by classes: give y".into()))
+    };
+    let (labels, searched) = (needed(told.labels()?)?, needed(gallery_told.labels()?)?);
+    let (Some(groups), Some(gallery_groups)) = (told.groups(), gallery_told.groups()) else {
+        let expected = "given, for rows and gallery: the protocol leaves out those of one camera";
+        return Err(Error::parameter("cameras", expected, "absent"));
+    };
+    let storage = Storage::default();
+    let embed = |side, rows, groups: &Groups| {
+        let groups = numbered(Some(groups.clone()), chain.group_names())?;
+        embed_corpus(chain, side, rows, groups.as_ref(), &storage)
+    };
+    let left = embed(Side::Query, rows, &groups)?;
+    let right = embed(Side::Item, gallery, &gallery_groups)?;
+    let measures = match question.measures.is_empty() {
+        true => Protocol::CrossCamera.measures(),
+        false => read_all(&question.measures)?,
+    };
+    let options = Options {
+        measures: measures.clone(),
+        ties: Ties::Expected,
+        gain: gain(question),
+        empty: empty(question),
+        ..Options::default()
+    };
+    let truth = ReIdentification::new(&labels, &groups, &searched, &gallery_groups)?;
+    let space = Embedding::space(chain);
+    let found = evaluate(space, left.corpus(), right.corpus(), &truth, &options)?;
+    Ok(Answer::of_evaluation(&found, measures, &labels))
 }
 
 /// Paired bootstrap of the difference between two lists of values, one a query.

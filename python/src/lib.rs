@@ -5,6 +5,7 @@ mod agree;
 mod compare;
 mod errors;
 mod evaluate;
+mod material;
 mod model;
 mod plan;
 mod told;

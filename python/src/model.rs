@@ -343,7 +343,7 @@ impl Model {
         cameras: Option<Names>,
         item_cameras: Option<Names>,
         threads: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f32>>)> {
+    ) -> PyResult<Found<'py>> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
         let (found, asked) = work(py, threads, None, |_| {
             let storage = Storage::default();
@@ -372,6 +372,9 @@ impl Model {
         ))
     }
 }
+
+/// Row numbers of items and their dissimilarities, one row a query.
+type Found<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f32>>);
 
 /// A matrix with what is subtracted after it.
 type Matrix<'py> = (Bound<'py, PyArray2<f32>>, Option<Bound<'py, PyArray1<f32>>>);

@@ -1,14 +1,15 @@
 //! What Python says of similarity, as the library's supervision.
 
 use metra::data::{Groups, RowId};
-use metra::metric::Storage;
-use metra::study::{Collection, Material};
 use metra::supervision::{
     ClassOrdering, Comparisons, Judgement, Judgements, Labels, Orderings, Quadruplet, Supervision,
     Taxonomy, Tree,
 };
 use metra::{Error, Result};
 use pyo3::prelude::*;
+
+/// Four rows, and whether a margin must lie between the pairs.
+type FourRows = (i64, i64, i64, i64, bool);
 
 /// The parts of it, all optional; Python has made plain lists of them.
 #[derive(FromPyObject, Default)]
@@ -25,7 +26,7 @@ pub(crate) struct Told {
     /// Anchor, near, far.
     triplets: Option<Vec<(i64, i64, i64)>>,
     /// The near pair, the far pair, and whether a margin lies between them.
-    quadruplets: Option<Vec<(i64, i64, i64, i64, bool)>>,
+    quadruplets: Option<Vec<FourRows>>,
     /// Attribute and order of classes, as in a file of orderings.
     orderings: Option<Vec<(String, String)>>,
     /// Child and parent.
@@ -172,19 +173,4 @@ impl Told {
 
 fn row(what: &str, number: i64) -> Result<RowId> {
     RowId::try_from(number).map_err(|_| Error::shape(what, "a row, counted from 0", number))
-}
-
-/// What studies work on.
-pub(crate) fn material<'a>(
-    items: Collection<'a>,
-    queries: Option<Collection<'a>>,
-    (supervision, judged_by): (Supervision, Option<Labels>),
-) -> Material<'a> {
-    Material {
-        items,
-        queries,
-        supervision,
-        judged_by,
-        storage: Storage::default(),
-    }
 }

@@ -1,15 +1,16 @@
 //! Fits: what `metra train` does, on arrays.
 
 use crate::errors::raised;
+use crate::material::{Arrays, with_material};
 use crate::model::Model;
-use crate::told::{Told, material};
-use crate::vectors::{Given, Rule, Vectors};
-use crate::working::{Chronicle, work};
+use crate::told::Told;
+use crate::vectors::{Given, Rule};
+use crate::working::{Chronicle, Desk, work};
 use metra::Result;
-use metra::data::{Corpus, Interruptible};
+use metra::data::Narrowing;
 use metra::evaluate::{Comparison, Measure};
 use metra::learn::{Recipe, registry};
-use metra::study::{Collection, HoldOut, Judging, Parts, Protocol, Study, Verdicts};
+use metra::study::{HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -65,67 +66,75 @@ pub(crate) fn train<'py>(
     told: Told,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let items = items.numbers()?;
-    let queries = queries.as_ref().map(Given::numbers).transpose()?;
+    let arrays = Arrays {
+        items: items.numbers()?,
+        queries: queries.as_ref().map(Given::numbers).transpose()?,
+    };
     let gave = work(py, order.threads, callback.as_ref(), |desk| {
-        let items = Vectors::read(items, &Rule::Judge)?;
-        let same = Rule::Apply(items.narrowing.as_ref());
-        let queries = queries.map(|q| Vectors::read(q, &same)).transpose()?;
-        let corpus = items.corpus()?;
-        let corpus = Interruptible::new(&corpus, desk.stop());
-        let asking = queries.as_ref().map(Vectors::corpus).transpose()?;
-        let (groups, query_groups) = (told.groups(), told.query_groups());
-        let said = told.supervision(corpus.len(), asking.as_ref().map(Corpus::len))?;
-        let items_of = Collection {
-            corpus: &corpus,
-            groups: groups.as_ref(),
-        };
-        let queries_of = asking.as_ref().map(|corpus| Collection {
-            corpus,
-            groups: query_groups.as_ref(),
-        });
-        let material = material(items_of, queries_of, said);
-        let mut settings = order.settings.clone();
-        let entry = registry::find(&order.method)?;
-        let recipe: Recipe = order.prepare.parse()?;
-        entry.limit_rank(&mut settings, &order.grid, recipe.most_dim(corpus.dim()));
+        with_material(
+            &arrays,
+            &Rule::Judge,
+            &told,
+            None,
+            desk.stop(),
+            |material, narrowing| order.fit(material, narrowing, desk),
+        )
+    })?;
+    gave.into_python(py)
+}
+
+impl Order {
+    fn fit(
+        &self,
+        material: &Material<'_>,
+        narrowing: Option<&Narrowing>,
+        desk: &Desk,
+    ) -> Result<Gave> {
+        let mut settings = self.settings.clone();
+        let entry = registry::find(&self.method)?;
+        let recipe: Recipe = self.prepare.parse()?;
+        entry.limit_rank(
+            &mut settings,
+            &self.grid,
+            recipe.most_dim(material.items.corpus.dim()),
+        );
         entry.build(&settings)?;
         let (protocol, measures, criterion) = (
-            read(order.protocol.as_ref())?,
-            read_all(&order.measures)?,
-            read(order.criterion.as_ref())?,
+            read(self.protocol.as_ref())?,
+            read_all(&self.measures)?,
+            read(self.criterion.as_ref())?,
         );
         let protocol = protocol.unwrap_or_else(|| Protocol::default_for(&material.supervision));
         let (judging, criterion) =
-            Judging::new(&material, protocol, measures, criterion, order.seed)?;
-        let kind = match read(order.holdout.as_ref())? {
+            Judging::new(material, protocol, measures, criterion, self.seed)?;
+        let kind = match read(self.holdout.as_ref())? {
             Some(kind) => kind,
-            None => HoldOut::default_for(&material),
+            None => HoldOut::default_for(material),
         };
-        let shares = (order.validation, order.test);
-        let parts = Parts::draw(&material, &material.askable(), kind, shares, order.seed)?;
+        let shares = (self.validation, self.test);
+        let parts = Parts::draw(material, &material.askable(), kind, shares, self.seed)?;
         let study = Study {
-            material: &material,
-            method: order.method.clone(),
+            material,
+            method: self.method.clone(),
             settings,
             recipe,
-            grid: order.grid.clone(),
-            spaces: read_all(&order.scores)?,
-            base: read(order.base.as_ref())?,
+            grid: self.grid.clone(),
+            spaces: read_all(&self.scores)?,
+            base: read(self.base.as_ref())?,
             judging,
             criterion,
-            seed: order.seed,
+            seed: self.seed,
         };
         let mut watch = Chronicle::new(desk);
         let stop = Some(desk.stop());
         let began = Instant::now();
         let training = study.train(&parts, &mut watch, stop)?;
-        let fitted = match order.refit && !parts.test.is_empty() {
+        let fitted = match self.refit && !parts.test.is_empty() {
             true => study.refit(&parts, &training.chosen, &mut watch, stop)?,
             false => training.fitted,
         };
         let judged = training.verdicts.as_ref().map(|verdicts| (verdicts, kind));
-        let model = study.model(&training.chosen, fitted, judged, items.narrowing.clone())?;
+        let model = study.model(&training.chosen, fitted, judged, narrowing.cloned())?;
         Ok(Gave {
             model,
             chosen: training.chosen.settings,
@@ -139,47 +148,53 @@ pub(crate) fn train<'py>(
             phases: watch.phases,
             moments: watch.moments,
         })
-    })?;
-    let out = PyDict::new(py);
-    let history: Vec<Bound<'_, PyDict>> = (gave.moments.iter())
-        .map(|moment| {
-            let line = PyDict::new(py);
-            let phase = gave.phases.get(moment.phase as usize);
-            line.set_item("phase", phase.map_or("", String::as_str))?;
-            line.set_item("step", moment.step)?;
-            line.set_item("loss", moment.loss)?;
-            line.set_item("validation", moment.validation)?;
-            Ok(line)
-        })
-        .collect::<PyResult<_>>()?;
-    let trials: Vec<Bound<'_, PyDict>> = (gave.trials.into_iter())
-        .map(|trial| {
-            let line = PyDict::new(py);
-            line.set_item("settings", trial.settings)?;
-            line.set_item("score", trial.space)?;
-            line.set_item("value", trial.value)?;
-            line.set_item("failure", trial.failure)?;
-            Ok(line)
-        })
-        .collect::<PyResult<_>>()?;
-    let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| -> PyResult<Vec<_>> {
-        (gave.verdicts.iter().flat_map(pick))
-            .map(|(measure, found)| comparison(py, &measure.to_string(), found))
-            .collect()
-    };
-    out.set_item("model", Py::new(py, Model::new(gave.model))?)?;
-    out.set_item("settings", gave.chosen)?;
-    out.set_item("validation", gave.value)?;
-    out.set_item("trials", trials)?;
-    out.set_item("base", gave.base)?;
-    out.set_item("test", rows(|v| &v.rows)?)?;
-    out.set_item("seen", rows(|v| &v.seen)?)?;
-    out.set_item("unseen", rows(|v| &v.unseen)?)?;
-    out.set_item("sizes", gave.sizes.to_vec())?;
-    out.set_item("cpu_seconds", gave.cpu_seconds)?;
-    out.set_item("seconds", gave.seconds)?;
-    out.set_item("history", history)?;
-    Ok(out)
+    }
+}
+
+impl Gave {
+    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let gave = self;
+        let out = PyDict::new(py);
+        let history: Vec<Bound<'_, PyDict>> = (gave.moments.iter())
+            .map(|moment| {
+                let line = PyDict::new(py);
+                let phase = gave.phases.get(moment.phase as usize);
+                line.set_item("phase", phase.map_or("", String::as_str))?;
+                line.set_item("step", moment.step)?;
+                line.set_item("loss", moment.loss)?;
+                line.set_item("validation", moment.validation)?;
+                Ok(line)
+            })
+            .collect::<PyResult<_>>()?;
+        let trials: Vec<Bound<'_, PyDict>> = (gave.trials.into_iter())
+            .map(|trial| {
+                let line = PyDict::new(py);
+                line.set_item("settings", trial.settings)?;
+                line.set_item("score", trial.space)?;
+                line.set_item("value", trial.value)?;
+                line.set_item("failure", trial.failure)?;
+                Ok(line)
+            })
+            .collect::<PyResult<_>>()?;
+        let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| -> PyResult<Vec<_>> {
+            (gave.verdicts.iter().flat_map(pick))
+                .map(|(measure, found)| comparison(py, &measure.to_string(), found))
+                .collect()
+        };
+        out.set_item("model", Py::new(py, Model::new(gave.model))?)?;
+        out.set_item("settings", gave.chosen)?;
+        out.set_item("validation", gave.value)?;
+        out.set_item("trials", trials)?;
+        out.set_item("base", gave.base)?;
+        out.set_item("test", rows(|v| &v.rows)?)?;
+        out.set_item("seen", rows(|v| &v.seen)?)?;
+        out.set_item("unseen", rows(|v| &v.unseen)?)?;
+        out.set_item("sizes", gave.sizes.to_vec())?;
+        out.set_item("cpu_seconds", gave.cpu_seconds)?;
+        out.set_item("seconds", gave.seconds)?;
+        out.set_item("history", history)?;
+        Ok(out)
+    }
 }
 
 /// One comparison of base and learned as a dictionary.

@@ -61,6 +61,15 @@ pub(crate) enum Numbers<'a> {
     Double(&'a [f64], usize),
 }
 
+impl Numbers<'_> {
+    /// Numbers in a row.
+    pub(crate) fn dim(&self) -> usize {
+        match self {
+            Numbers::Single(_, dim) | Numbers::Double(_, dim) => *dim,
+        }
+    }
+}
+
 impl Given<'_> {
     /// Its numbers, row after row.
     pub(crate) fn numbers(&self) -> PyResult<Numbers<'_>> {

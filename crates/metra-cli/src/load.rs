@@ -112,7 +112,13 @@ pub(crate) fn load_judged(
         (None, NarrowingRule::Judge) => NarrowingRule::None,
         (None, given) => given.clone(),
     };
-    let queries = load(queries, columns, extra, &judged.where_queries, same, common)?;
+    let path = queries;
+    let mut queries = load(path, columns, extra, &judged.where_queries, same, common)?;
+    // Means of groups are learned from items: queries must mean the same groups by the same numbers.
+    if let (Some(own), Some(known)) = (&queries.groups, &items.groups) {
+        let own = own.renumbered(known.names());
+        queries.groups = Some(own.with_context(|| path.display().to_string())?);
+    }
     let found = read_qrels(qrels, &queries.table.index(id)?, &items.table.index(id)?)?;
     if found.unknown_queries + found.unknown_documents > 0 {
         tracing::warn!(
