@@ -174,7 +174,7 @@ class Bench:
                     if quality["map"] > best[0]:
                         best = (quality["map"], one, score)
                 if number == 0 and trial["stopped"] in ("time", "memory"):
-                    break  # The others take longer still.
+                    break  # The others cost about as much, or more.
         self.results.once(
             f"{prefix}/fit",
             lambda: {

@@ -49,7 +49,7 @@ def inputs(data: str, name: str, library: str) -> list[str]:
 
 
 def settings(name: str, classes: int, dim: int) -> list[Settings]:
-    """Three settings of a method; the first is the cheapest where costs differ much.
+    """Three settings of a method, the first the cheapest where costs differ much.
 
     LMNN's own rate of 1e-7 took ten times as long as 1e-3 for the same validation mAP on Digits,
     and 1,000 passes of ITML ten times as long as 100 for less, so both have what suits them better.

@@ -307,8 +307,8 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
         METHOD.rstrip(),
         f"- **Limits.** A trial may take {limits['trial']:.0f} CPU s, the fit "
         f"{limits['fit']:.0f}, and {limits['megabytes']:,} MB. What is stopped is judged with the "
-        "best map it had, where the library lets that be seen; where the first setting, the "
-        "cheapest, was stopped, the others were not tried." + others,
+        "best map it had, where the library lets that be seen; where the first setting was "
+        "stopped, the others were not tried." + others,
         "",
         "Settings tried, the same for all sets (shown for Digits; no rank exceeds the dimension):",
         "",
