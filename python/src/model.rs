@@ -49,9 +49,11 @@ impl Model {
         Groups::new(&cameras.0).renumbered(names).map(Some)
     }
 
-    fn transform<'py>(
+    /// Map rows by this model's map, or by a plan's.
+    pub(crate) fn mapped_by<'py>(
         &self,
         py: Python<'py>,
+        embedding: &dyn Embedding,
         given: &Given<'py>,
         side: Side,
         cameras: Option<&Names>,
@@ -60,9 +62,9 @@ impl Model {
         let out = briefly(py, || {
             let vectors = Vectors::read(numbers, &self.rule())?;
             let groups = self.groups(cameras)?;
-            let mut all = RowBuf::empty(self.0.chain.output_dim());
+            let mut all = RowBuf::empty(embedding.output_dim());
             for_each_embedded(
-                &self.0.chain,
+                embedding,
                 side,
                 &vectors.corpus()?,
                 groups.as_ref(),
@@ -251,7 +253,7 @@ impl Model {
         x: Given<'py>,
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        self.transform(py, &x, Side::Item, cameras.as_ref())
+        self.mapped_by(py, self.chain(), &x, Side::Item, cameras.as_ref())
     }
 
     /// Map queries.
@@ -262,7 +264,7 @@ impl Model {
         x: Given<'py>,
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        self.transform(py, &x, Side::Query, cameras.as_ref())
+        self.mapped_by(py, self.chain(), &x, Side::Query, cameras.as_ref())
     }
 
     /// Dissimilarity of every query to every item; smaller is nearer.

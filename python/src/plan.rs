@@ -5,9 +5,8 @@ use crate::train::read_all;
 use crate::vectors::{Given, Names, Vectors};
 use crate::working::briefly;
 use metra::data::{Batch, Corpus};
-use metra::linalg::RowBuf;
-use metra::metric::{Side, Wish, for_each_embedded};
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use metra::metric::{Side, Wish};
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
 /// How a store serves a model's order: what it holds, what it is asked, what it compares by.
@@ -37,36 +36,6 @@ pub(crate) fn plan(
         metra::metric::Plan::choose_for_model(learned, &wish)
     })?;
     Ok(Plan { plan, model })
-}
-
-impl Plan {
-    fn mapped<'py>(
-        &self,
-        py: Python<'py>,
-        given: &Given<'py>,
-        side: Side,
-        cameras: Option<&Names>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (model, numbers) = (self.model.get(), given.numbers()?);
-        let out = briefly(py, || {
-            let vectors = Vectors::read(numbers, &model.rule())?;
-            let groups = model.groups(cameras)?;
-            let mut all = RowBuf::empty(self.plan.item_dim());
-            for_each_embedded(
-                &self.plan,
-                side,
-                &vectors.corpus()?,
-                groups.as_ref(),
-                &mut |rows| {
-                    all.extend(rows.rows());
-                    Ok(())
-                },
-            )?;
-            Ok(all)
-        })?;
-        let shape = [out.len(), out.dim()];
-        PyArray1::from_vec(py, out.into_values()).reshape(shape)
-    }
 }
 
 #[pymethods]
@@ -135,7 +104,8 @@ impl Plan {
         x: Given<'py>,
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        self.mapped(py, &x, Side::Item, cameras.as_ref())
+        let cameras = cameras.as_ref();
+        (self.model.get()).mapped_by(py, &self.plan, &x, Side::Item, cameras)
     }
 
     /// What to ask.
@@ -146,7 +116,8 @@ impl Plan {
         x: Given<'py>,
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        self.mapped(py, &x, Side::Query, cameras.as_ref())
+        let cameras = cameras.as_ref();
+        (self.model.get()).mapped_by(py, &self.plan, &x, Side::Query, cameras)
     }
 
     /// In words: what to store, what to ask, what it costs.
