@@ -61,6 +61,13 @@ def address():
     rights = {}
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")
+        # An environment below root's home cannot be entered by others, so the programs go along,
+        # with the libraries that they look for beside their package.
+        package, install = programs.parent.parent, programs.parent
+        libraries = package.with_name(f"{package.name}.libs")
+        shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+        shutil.copytree(install, folder / package.name / install.name, symlinks=True)
+        programs = folder / package.name / install.name / "bin"
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         rights = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     rights["cwd"] = folder
