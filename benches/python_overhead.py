@@ -3,8 +3,8 @@
     python benches/python_overhead.py [rows] [columns] [repeats]
 
 The share is stated for each repeat and as the median, since other programs disturb single ones. The
-library's own call is timed in Rust around the study that the command runs, too (choose, fit, judge);
-reading the array, checking its values, digests and what goes back to Python are the rest. The array
+library's own call is timed in Rust around what the command runs, too (choose, fit, judge, make the
+model with its digests); checking and reading the array and what goes back to Python are the rest. It
 is float32 and is not copied: the growth of the peak of resident memory is stated beside its size.
 """
 
