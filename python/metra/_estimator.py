@@ -335,6 +335,47 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         queries, items = self._vectors(queries), self._vectors(items)
         return self.model_.search(queries, items, k, cameras, item_cameras, threads)
 
+    def calibrate_threshold(
+        self, X: Any, y: Any, false_match_rate: float = 0.001, cameras: Any = None
+    ) -> MetricLearner:
+        """Find where same ends: a threshold that so many pairs of two identities pass by mistake.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were not learned from: all pairs of them are measured.
+        y : array-like of shape (n_samples,)
+            An identity of every row.
+        false_match_rate : float, default=0.001
+            Largest share of the pairs of two identities that may match.
+        cameras : array-like of shape (n_samples,), optional
+            Camera of every row, where ``prepare`` needs it.
+
+        Returns
+        -------
+        self
+            With the threshold in ``model_.decision``, which files keep, and with the rate of true
+            matches and its interval beside it.
+        """
+        check_is_fitted(self)
+        X = self._vectors(X)
+        _check_rows(y, X, "y")
+        said = told(y, cameras=cameras)
+        threads = _threads(self.n_jobs)
+        self.model_ = _metra.calibrate(self.model_, X, said, false_match_rate, 0, threads)
+        return self
+
+    def same(self, pairs: Any, cameras: Any = None, item_cameras: Any = None) -> np.ndarray:
+        """Whether the two vectors of each pair are the same, by the calibrated threshold.
+
+        Takes what `pair_score` takes and gives an array of booleans.
+        """
+        dissimilarity = -self.pair_score(pairs, cameras, item_cameras)
+        decision = self.model_.decision
+        if decision is None:
+            raise ValueError("there is no threshold yet: call calibrate_threshold first")
+        return dissimilarity <= decision["threshold"]
+
     def score(self, X: Any, y: Any = None, measure: str = "map", **said: Any) -> float:
         """A ranking measure: every row is a query and all others are searched.
 

@@ -46,6 +46,8 @@ class Model:
     @property
     def held_out(self) -> dict[str, Any] | None: ...
     @property
+    def decision(self) -> dict[str, Any] | None: ...
+    @property
     def two_sided(self) -> bool: ...
     def components(
         self, queries: bool = False
@@ -133,6 +135,14 @@ def agree(
     seed: int = 1,
     threads: int | None = None,
 ) -> list[dict[str, Any]]: ...
+def calibrate(
+    model: Model,
+    items: ArrayLike,
+    told: dict[str, Any],
+    rate: float,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Model: ...
 def bootstrap(
     base: list[float],
     learned: list[float],

@@ -2,6 +2,7 @@
 //! work is the library's; estimators, conversions and plots are in Python.
 
 mod agree;
+mod calibrate;
 mod compare;
 mod errors;
 mod evaluate;
@@ -25,6 +26,7 @@ fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(train::methods, module)?)?;
     module.add_function(wrap_pyfunction!(train::check_settings, module)?)?;
     module.add_function(wrap_pyfunction!(agree::agree, module)?)?;
+    module.add_function(wrap_pyfunction!(calibrate::calibrate, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::judge, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::bootstrap, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;

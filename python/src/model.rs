@@ -36,17 +36,20 @@ impl Model {
 
     /// Groups numbered as the model knows them, where it needs them.
     pub(crate) fn groups(&self, cameras: Option<&Names>) -> Result<Option<Groups>> {
-        let Some(names) = self.0.chain.group_names() else {
-            return Ok(None);
-        };
-        let Some(cameras) = cameras else {
-            let expected = format!(
-                "given: the model subtracts the mean of each ({})",
-                names.join(", ")
-            );
-            return Err(Error::parameter("cameras", expected, "absent"));
-        };
-        Groups::new(&cameras.0).renumbered(names).map(Some)
+        self.numbered(cameras.map(|cameras| Groups::new(&cameras.0)))
+    }
+
+    /// The same of groups.
+    pub(crate) fn numbered(&self, groups: Option<Groups>) -> Result<Option<Groups>> {
+        match (self.0.chain.group_names(), groups) {
+            (None, _) => Ok(None),
+            (Some(names), Some(groups)) => groups.renumbered(names).map(Some),
+            (Some(names), None) => {
+                let names = names.join(", ");
+                let expected = format!("given: the model subtracts the mean of each ({names})");
+                Err(Error::parameter("cameras", expected, "absent"))
+            }
+        }
     }
 
     /// Map rows by this model's map, or by a plan's.
@@ -209,6 +212,25 @@ impl Model {
             measures.set_item(measure, line)?;
         }
         out.set_item("measures", measures)?;
+        Ok(Some(out))
+    }
+
+    /// Where same ends: threshold, rates with an interval, and pairs it was measured on; None
+    /// before it was calibrated.
+    #[getter]
+    fn decision<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(decision) = &self.0.decision else {
+            return Ok(None);
+        };
+        let out = PyDict::new(py);
+        out.set_item("threshold", decision.threshold)?;
+        out.set_item("asked", decision.asked)?;
+        out.set_item("false_match_rate", decision.false_match_rate)?;
+        out.set_item("true_match_rate", decision.true_match_rate)?;
+        out.set_item("low", decision.low)?;
+        out.set_item("high", decision.high)?;
+        out.set_item("same", decision.same)?;
+        out.set_item("different", decision.different)?;
         Ok(Some(out))
     }
 

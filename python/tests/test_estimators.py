@@ -217,6 +217,24 @@ def test_cameras(nuisance):
         learned.transform(moved)
 
 
+def test_same_or_not(nuisance, tmp_path):
+    X, y = nuisance
+    learned = metra.Lda().fit(X[::2], y[::2])
+    rest, identities = X[1::2], y[1::2]
+    with pytest.raises(ValueError, match="calibrate_threshold"):
+        learned.same((rest[:2], rest[2:4]))
+    learned.calibrate_threshold(rest, identities, false_match_rate=0.01)
+    left, right = np.triu_indices(len(rest), 1)
+    said = learned.same((rest[left], rest[right]))
+    together = identities[left] == identities[right]
+    decision = learned.model_.decision
+    assert decision["false_match_rate"] <= 0.01
+    assert np.mean(said[~together]) == pytest.approx(decision["false_match_rate"])
+    assert np.mean(said[together]) == pytest.approx(decision["true_match_rate"])
+    learned.save(tmp_path / "m.safetensors")
+    assert metra.load(tmp_path / "m.safetensors").decision == decision
+
+
 def test_plans(nuisance):
     X, y = nuisance
     learned = metra.Lda().fit(X, y)
