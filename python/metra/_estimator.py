@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from . import _metra
 from ._arrays import as_rows, unpacked, working_type
-from ._docs import docstring
-from ._names import class_name, library_name, parameter_name
+from ._names import library_name, parameter_name
+from ._pairs import Distance, as_distance, two_sides
 from ._progress import watcher
 from ._told import names, told
+from ._verdicts import Verdicts
 
 try:
     from sklearn.utils.validation import validate_data
@@ -154,9 +154,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for name in _own_parameters(type(self)):
             value = getattr(self, name)
             if value is not None:
-                settings[library_name(name)] = _text(value)
+                settings[library_name(name)] = library_text(value)
         grid = [
-            (name if name == "prepare" else library_name(name), [_text(v) for v in values])
+            (name if name == "prepare" else library_name(name), [library_text(v) for v in values])
             for name, values in (self.grid or {}).items()
         ]
         for name, values in grid:
@@ -256,7 +256,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Scores in the order of the pairs.
         """
         check_is_fitted(self)
-        left, right = _two_sides(pairs)
+        left, right = two_sides(pairs)
         left, right = self._vectors(left), self._vectors(right)
         return -self.model_.pair_dissimilarity(left, right, cameras, item_cameras)
 
@@ -269,7 +269,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         1 - cosine. An inner product is no distance: use `pair_score` there.
         """
         dissimilarity = -self.pair_score(pairs, cameras, item_cameras)
-        return _as_distance(self.model_.score, dissimilarity)
+        return as_distance(self.model_.score, dissimilarity)
 
     def distances(
         self, X: Any, items: Any = None, cameras: Any = None, item_cameras: Any = None
@@ -282,7 +282,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         else:
             items_ = self._vectors(items)
         found = self.model_.dissimilarity(X, items_, cameras, item_cameras)
-        out = _as_distance(self.model_.score, found)
+        out = as_distance(self.model_.score, found)
         if items is None:
             np.fill_diagonal(out, 0.0)
         return out
@@ -296,7 +296,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             ``distance(u, v)``; it keeps the model and no data.
         """
         check_is_fitted(self)
-        return _Distance(self.model_)
+        return Distance(self.model_)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """M such that the squared distance is (u - v)^T M (u - v), for linear maps by Euclid."""
@@ -409,6 +409,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @classmethod
     def load(cls, path: Any) -> MetricLearner:
         """An estimator with the model of a file; its parameters are those of the file."""
+        from ._make import from_model
+
         return from_model(_metra.Model.load(path), cls)
 
     def __sklearn_tags__(self) -> Any:
@@ -434,18 +436,6 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return getattr(self, "kernel", None) in HISTOGRAM_KERNELS
 
 
-class Verdicts(list[dict[str, Any]]):
-    """What a test part says, one dictionary a measure; it prints as a table."""
-
-    def __repr__(self) -> str:
-        if not self:
-            return "[]"
-        form = "{measure:10}{base:>8.4f}{learned:>9.4f}{difference:>+10.4f}   "
-        form += "[{low:+.4f}, {high:+.4f}]  {verdict}"
-        head = f"{'':10}{'base':>8}{'learned':>9}{'gain':>10}   95 % interval ({self[0]['queries']} queries)"
-        return "\n".join([head, *(form.format(**row) for row in self)])
-
-
 @contextlib.contextmanager
 def _own_names() -> Iterator[None]:
     """Errors about parameters, with the names that they have in Python."""
@@ -459,43 +449,7 @@ def _own_names() -> Iterator[None]:
 
 
 def _python_settings(settings: dict[str, str]) -> dict[str, Any]:
-    return {parameter_name(name): _value(text) for name, text in settings.items()}
-
-
-class _Distance:
-    """The learned distance between two vectors; it can be pickled."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def __call__(self, u: Any, v: Any) -> float:
-        left, right = (np.asarray(part, dtype=np.float64)[np.newaxis] for part in (u, v))
-        found = self.model.pair_dissimilarity(left, right)
-        return float(_as_distance(self.model.score, found)[0])
-
-
-def _as_distance(score: str, dissimilarity: np.ndarray) -> np.ndarray:
-    if score == "euclid":
-        return np.sqrt(np.maximum(dissimilarity, 0.0))
-    if score == "cosine":
-        return np.maximum(1.0 + dissimilarity, 0.0)
-    if score.startswith("blocks"):
-        return dissimilarity
-    raise ValueError(
-        "an inner product is no distance: use pair_score, or fit with score_by='euclid' or 'cosine'"
-    )
-
-
-def _two_sides(pairs: Any) -> tuple[Any, Any]:
-    if isinstance(pairs, tuple) and len(pairs) == 2:
-        return pairs
-    array = np.asarray(pairs)
-    if array.ndim != 3 or array.shape[1] != 2:
-        raise ValueError(
-            f"expected pairs of vectors of the shape (n_pairs, 2, n_features), or two arrays, but "
-            f"found {array.shape}"
-        )
-    return np.ascontiguousarray(array[:, 0]), np.ascontiguousarray(array[:, 1])
+    return {parameter_name(name): python_value(text) for name, text in settings.items()}
 
 
 def _check_rows(values: Any, X: np.ndarray, what: str) -> None:
@@ -508,7 +462,8 @@ def _check_rows(values: Any, X: np.ndarray, what: str) -> None:
         )
 
 
-def _text(value: Any) -> str:
+def library_text(value: Any) -> str:
+    """A value as the library reads it."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
@@ -516,7 +471,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _value(text: str) -> Any:
+def python_value(text: str) -> Any:
+    """A value of the library, which keeps all as text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
@@ -546,66 +502,3 @@ def _threads(n_jobs: int | None) -> int | None:
 def _own_parameters(estimator: type[MetricLearner]) -> list[str]:
     signature = inspect.signature(estimator.__init__)
     return [name for name in signature.parameters if name != "self" and name not in SHARED]
-
-
-def make(entry: dict[str, Any], module: str) -> type[MetricLearner]:
-    """The estimator of one learner of the registry."""
-    name = class_name(entry["name"])
-    defaults: dict[str, Any] = {}
-    for parameter, default, _, _ in entry["parameters"]:
-        # The rank is limited by the number of columns, which is not known yet.
-        defaults[parameter_name(parameter)] = None if parameter == "rank" else _value(default)
-    defaults.update(SHARED)
-
-    def __init__(self: Any, **keywords: Any) -> None:
-        for keyword in keywords:
-            if keyword not in defaults:
-                raise TypeError(f"{name}() has no parameter {keyword!r}: expected some of "
-                                f"{', '.join(defaults)}")
-        for keyword, default in defaults.items():
-            setattr(self, keyword, keywords.get(keyword, default))
-
-    kinds = inspect.Parameter
-    own = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
-    own += [kinds(k, kinds.KEYWORD_ONLY, default=v) for k, v in defaults.items()]
-    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    __init__.__qualname__ = f"{name}.__init__"
-    __init__.__module__ = module
-    return type(
-        name,
-        (MetricLearner,),
-        {
-            "__init__": __init__,
-            "__doc__": docstring(name, entry, defaults),
-            "__module__": module,
-            "_method": entry["name"],
-            "_needs": entry["needs"],
-        },
-    )
-
-
-def from_model(model: Any, cls: type[MetricLearner] | None = None) -> MetricLearner:
-    """A fitted estimator that holds a model.
-
-    Parameters
-    ----------
-    model : Model or path
-        What `metra.load` gives, or its file.
-    cls : type, optional
-        The estimator it must be one of.
-
-    Returns
-    -------
-    MetricLearner
-        An estimator of the method that made the model, with its parameters.
-    """
-    if not isinstance(model, _metra.Model):
-        model = _metra.Model.load(model)
-    module = sys.modules[__package__ + ".learners"]
-    found = getattr(module, class_name(model.method))
-    if cls is not None and not issubclass(found, cls):
-        raise ValueError(f"expected a model of {cls.__name__}, but it is of {found.__name__}")
-    keywords = {parameter_name(k): _value(v) for k, v in model.parameters.items()}
-    estimator = found(**keywords, prepare=model.prepare, random_state=model.seed)
-    estimator._learned(model)
-    return estimator

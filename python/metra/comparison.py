@@ -260,7 +260,7 @@ def _line(
 
 
 def _set_parameters(estimator: Any) -> dict[str, str]:
-    from ._estimator import SHARED, _text
+    from ._estimator import SHARED, library_text
 
     usual = type(estimator)().get_params()
     changed = {
@@ -268,4 +268,4 @@ def _set_parameters(estimator: Any) -> dict[str, str]:
         for key, value in estimator.get_params(deep=False).items()
         if key not in SHARED and value is not None and value != usual[key]
     }
-    return {library_name(key): _text(value) for key, value in changed.items()}
+    return {library_name(key): library_text(value) for key, value in changed.items()}

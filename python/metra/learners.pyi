@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ._estimator import MetricLearner as MetricLearner, from_model as from_model
+from ._estimator import MetricLearner as MetricLearner
+from ._make import from_model as from_model
 
 class Euclid(MetricLearner):
     def __init__(

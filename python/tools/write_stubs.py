@@ -53,7 +53,8 @@ def stubs() -> dict[str, str]:
     classes = [metra._names.class_name(entry["name"]) for entry in metra.methods()]
     made = "\n\n".join(estimator(entry) for entry in metra.methods())
     imports = "from typing import Any\n\n"
-    imports += "from ._estimator import MetricLearner as MetricLearner, from_model as from_model\n\n"
+    imports += "from ._estimator import MetricLearner as MetricLearner\n"
+    imports += "from ._make import from_model as from_model\n\n"
     package = [
         "from typing import Any",
         "",
