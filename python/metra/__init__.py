@@ -87,8 +87,9 @@ def plan(
     Plan
         The first exact way; `PlanError` says, for every way, why there is none.
     """
-    distances = [distances] if isinstance(distances, str) else list(distances)
-    return _plan(getattr(model, "model_", model), distances, keep_items, most_dimensions)
+    from ._words import listed
+
+    return _plan(getattr(model, "model_", model), listed(distances), keep_items, most_dimensions)
 
 
 def _class_names() -> dict[str, str]:

@@ -18,6 +18,7 @@ from ._pairs import Distance, as_distance, two_sides
 from ._progress import watcher
 from ._told import names, told
 from ._verdicts import Verdicts
+from ._words import listed, threads
 
 try:
     from sklearn.utils.validation import validate_data
@@ -166,15 +167,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     f"grid tries {len(values)} values of {parameter_name(name)}: expected "
                     "validation above 0, so that there is something to choose by, but it is 0"
                 )
-        scores = self.score_by
-        scores = [] if scores is None else [scores] if isinstance(scores, str) else list(scores)
         nothing = self.validation == 0.0 and self.test == 0.0
         return {
             "method": self._method,
             "settings": settings,
             "grid": grid,
             "prepare": self.prepare,
-            "scores": scores,
+            "scores": listed(self.score_by),
             "base": None,
             "holdout": "none" if nothing and self.holdout is None else self.holdout,
             "validation": float(self.validation),
@@ -184,7 +183,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "measures": [],
             "criterion": self.criterion,
             "seed": _seed(self.random_state),
-            "threads": _threads(self.n_jobs),
+            "threads": threads(self.n_jobs),
         }
 
     def _learned(self, model: Any) -> None:
@@ -331,9 +330,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Smaller is nearer: squared distances, or negative cosines or inner products.
         """
         check_is_fitted(self)
-        threads = _threads(self.n_jobs)
         queries, items = self._vectors(queries), self._vectors(items)
-        return self.model_.search(queries, items, k, cameras, item_cameras, threads)
+        return self.model_.search(
+            queries, items, k, cameras, item_cameras, threads(self.n_jobs)
+        )
 
     def calibrate_threshold(
         self, X: Any, y: Any, false_match_rate: float = 0.001, cameras: Any = None
@@ -361,8 +361,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = self._vectors(X)
         _check_rows(y, X, "y")
         said = told(y, cameras=cameras)
-        threads = _threads(self.n_jobs)
-        self.model_ = _metra.calibrate(self.model_, X, said, false_match_rate, 0, threads)
+        self.model_ = _metra.calibrate(
+            self.model_, X, said, false_match_rate, 0, threads(self.n_jobs)
+        )
         return self
 
     def same(self, pairs: Any, cameras: Any = None, item_cameras: Any = None) -> np.ndarray:
@@ -491,12 +492,6 @@ def _seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _threads(n_jobs: int | None) -> int | None:
-    if n_jobs is None or n_jobs < 0:
-        return None
-    return max(n_jobs, 1)
 
 
 def _own_parameters(estimator: type[MetricLearner]) -> list[str]:

@@ -10,6 +10,7 @@ from . import _metra
 from ._names import class_name, library_name
 from ._progress import watcher
 from ._told import told
+from ._words import listed, threads
 
 
 class Comparison:
@@ -187,13 +188,13 @@ def compare(
         "folds": folds,
         "protocol": protocol,
         "repeats": repeats,
-        "measures": [measures] if isinstance(measures, str) else list(measures or []),
+        "measures": listed(measures),
         "criterion": criterion,
         "trials": trials,
         "halving": halving,
         "seed": seed,
         "log": log,
-        "threads": None if n_jobs is None or n_jobs < 0 else n_jobs,
+        "threads": threads(n_jobs),
     }
     said = told(
         y,

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _metra
 from ._told import told
+from ._words import listed, threads
 
 
 class Evaluation(Mapping[str, float]):
@@ -147,12 +148,12 @@ def evaluate(
         "protocol": protocol,
         "classifier": classifier,
         "repeats": repeats,
-        "measures": [measures] if isinstance(measures, str) else list(measures or []),
+        "measures": listed(measures),
         "exponential_gain": gain == "exponential",
         "count_empty": empty == "zero",
         "rerank": "default" if rerank is True else rerank or None,
         "seed": seed,
-        "threads": None if n_jobs is None or n_jobs < 0 else n_jobs,
+        "threads": threads(n_jobs),
     }
     said = told(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
     searched = searched_said = None
@@ -230,8 +231,7 @@ def agreement(
         raise ValueError("give pairs, triplets or quadruplets to judge by")
     model, score = _judged(metric)
     said = told(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
-    threads = None if n_jobs is None or n_jobs < 0 else n_jobs
-    return _metra.agree(model, score, base, X, said, seed, threads)
+    return _metra.agree(model, score, base, X, said, seed, threads(n_jobs))
 
 
 def bootstrap(

@@ -219,8 +219,22 @@ def plan_to_keep(
     return plan
 
 
-def plan_to_search(model: Model, found: Found) -> tuple[Plan, Written]:
-    """The plan by which the vectors were written, for the same model."""
+def there(found: Found | None, name: str) -> Found:
+    """What is there, or an error that names what was expected."""
+    if found is None:
+        raise StoreError(f"expected {name}, but it is absent")
+    return found
+
+
+def plan_to_search(
+    model: Model, found: Found, keep_items: bool, offered: Sequence[str]
+) -> tuple[Plan, Written | None]:
+    """The plan by which the vectors were written, for the same model, with the record.
+
+    With `keep_items`, the plan that searches vectors as they are; there may be no record then.
+    """
+    if keep_items:
+        return plan_to_keep(model, found, offered=offered), found.written()
     if found.record is None:
         raise StoreError(
             f"{found.name} has no record of the model that wrote it: expected vectors that write "

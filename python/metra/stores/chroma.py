@@ -18,12 +18,12 @@ from .._metra import Plan
 from ._rows import BATCH, Items, answers, asked, checked_nothing
 from ._written import (
     Found,
-    StoreError,
     Written,
     learned,
     plan_to_keep,
     plan_to_search,
     plan_to_write,
+    there,
 )
 
 DISTANCES = ("l2", "ip", "cosine")
@@ -96,8 +96,8 @@ def write(
     found = None if opened is None else _found(opened)
     if keep_items:
         checked_nothing(ids, X)
-        there = _there(found, collection)
-        return plan_to_keep(model, there, offered=DISTANCES, distance=distance)
+        kept = there(found, f'the collection "{collection}"')
+        return plan_to_keep(model, kept, offered=DISTANCES, distance=distance)
     items = Items(ids, X, cameras, min(batch, client.get_max_batch_size()))
     plan, written = plan_to_write(
         model,
@@ -160,11 +160,8 @@ def search(
         Smaller is nearer: squared distances, minus inner products or minus cosines.
     """
     model, opened = learned(model), _opened(client, collection)
-    found = _there(None if opened is None else _found(opened), collection)
-    if keep_items:
-        plan, written = plan_to_keep(model, found, offered=DISTANCES), found.written()
-    else:
-        plan, written = plan_to_search(model, found)
+    found = there(None if opened is None else _found(opened), f'the collection "{collection}"')
+    plan, written = plan_to_search(model, found, keep_items, DISTANCES)
     vectors = asked(plan, queries, cameras, k)
     read: type[int] | type[str] = int if written is not None and written.ids == "int" else str
     more = _MORE[plan.distance]
@@ -188,12 +185,6 @@ def _opened(client: Any, collection: str) -> Any:
         return client.get_collection(collection, embedding_function=None)
     except NotFoundError:
         return None
-
-
-def _there(found: Found | None, collection: str) -> Found:
-    if found is None:
-        raise StoreError(f'expected the collection "{collection}", but it is absent')
-    return found
 
 
 def _found(opened: Any) -> Found:

@@ -210,10 +210,7 @@ def search(
     model = learned(model)
     opened = source if isinstance(source, Opened) else read(source)
     found = opened.found()
-    if keep_items:
-        plan = plan_to_keep(model, found, offered=DISTANCES)
-    else:
-        plan, _ = plan_to_search(model, found)
+    plan, _ = plan_to_search(model, found, keep_items, DISTANCES)
     vectors = asked(plan, queries, cameras, k)
     near, numbers = opened.index.search(vectors, int(min(k, max(found.rows, 1))))
     if plan.distance == "ip":

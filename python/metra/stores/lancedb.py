@@ -24,6 +24,7 @@ from ._written import (
     plan_to_keep,
     plan_to_search,
     plan_to_write,
+    there,
 )
 
 DISTANCES = ("l2", "ip", "cosine")
@@ -99,7 +100,7 @@ def write(
     found = None if opened is None else _found(opened, table, vector_column)
     if keep_items:
         checked_nothing(ids, X)
-        return plan_to_keep(model, _there(found, table), offered=DISTANCES, distance=distance)
+        return plan_to_keep(model, there(found, _named(table)), offered=DISTANCES, distance=distance)
     items = Items(ids, X, cameras, batch)
     plan, written = plan_to_write(
         model,
@@ -163,11 +164,9 @@ def search(
         Smaller is nearer: squared distances, minus inner products or minus cosines.
     """
     model, opened = learned(model), _opened(connection, table)
-    found = _there(None if opened is None else _found(opened, table, vector_column), table)
-    if keep_items:
-        plan = plan_to_keep(model, found, offered=DISTANCES)
-    else:
-        plan, _ = plan_to_search(model, found)
+    found = None if opened is None else _found(opened, table, vector_column)
+    found = there(found, _named(table))
+    plan, _ = plan_to_search(model, found, keep_items, DISTANCES)
     vectors = asked(plan, queries, cameras, k)
     rows: list[list[tuple[Any, float]]] = []
     for first in range(0, len(vectors), _QUERIES):
@@ -195,17 +194,15 @@ def _read(question: Any, queries: int, id_column: str, plan: Plan) -> list[list[
     return rows
 
 
+def _named(table: str) -> str:
+    return f'the table "{table}" in this database'
+
+
 def _opened(connection: Any, table: str) -> Any:
     try:
         return connection.open_table(table)
     except (ValueError, FileNotFoundError):
         return None
-
-
-def _there(found: Found | None, table: str) -> Found:
-    if found is None:
-        raise StoreError(f'expected the table "{table}" in this database, but it is absent')
-    return found
 
 
 def _found(opened: Any, table: str, vector_column: str) -> Found:

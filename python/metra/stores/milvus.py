@@ -22,6 +22,7 @@ from ._written import (
     plan_to_keep,
     plan_to_search,
     plan_to_write,
+    there,
 )
 
 DISTANCES = ("l2", "ip", "cosine")
@@ -89,8 +90,8 @@ def write(
     found = _found(client, collection, vector_field)
     if keep_items:
         checked_nothing(ids, X)
-        there = _there(found, collection)
-        return plan_to_keep(model, there, offered=DISTANCES, distance=distance)
+        kept = there(found, f'the collection "{collection}"')
+        return plan_to_keep(model, kept, offered=DISTANCES, distance=distance)
     items = Items(ids, X, cameras, batch)
     if items.kind == "str":
         _check_texts(items.ids)
@@ -153,11 +154,8 @@ def search(
         Smaller is nearer: squared distances, minus inner products or minus cosines.
     """
     model = learned(model)
-    found = _there(_found(client, collection, vector_field), collection)
-    if keep_items:
-        plan = plan_to_keep(model, found, offered=DISTANCES)
-    else:
-        plan, _ = plan_to_search(model, found)
+    found = there(_found(client, collection, vector_field), f'the collection "{collection}"')
+    plan, _ = plan_to_search(model, found, keep_items, DISTANCES)
     vectors = asked(plan, queries, cameras, k)
     if k > MOST_ANSWERS:
         raise ParameterError(f"k must be at most {MOST_ANSWERS} in Milvus, but is {k}")
@@ -176,12 +174,6 @@ def search(
         for hits in found_rows:
             rows.append([(hit["id"], sign * hit["distance"]) for hit in hits])
     return answers(rows)
-
-
-def _there(found: Found | None, collection: str) -> Found:
-    if found is None:
-        raise StoreError(f'expected the collection "{collection}", but it is absent')
-    return found
 
 
 def _found(client: Any, collection: str, vector_field: str) -> Found | None:

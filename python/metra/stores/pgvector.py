@@ -25,6 +25,7 @@ from ._written import (
     plan_to_keep,
     plan_to_search,
     plan_to_write,
+    there,
 )
 
 DISTANCES = ("l2", "ip", "cosine")
@@ -104,8 +105,8 @@ def write(
         column.look()
         if keep_items:
             checked_nothing(ids, X)
-            there = column.there(column.found())
-            return plan_to_keep(model, there, offered=DISTANCES, distance=distance)
+            kept = there(column.found(), column.name)
+            return plan_to_keep(model, kept, offered=DISTANCES, distance=distance)
         items = Items(ids, X, cameras, batch)
         kind = column.type or column_type
         plan, written = plan_to_write(
@@ -174,11 +175,8 @@ def search(
     column = _Column(connection, schema, table, id_column, vector_column)
     with connection.transaction():
         column.look()
-        found = column.there(column.found(count=False))
-        if keep_items:
-            plan, written = plan_to_keep(model, found, offered=DISTANCES), found.written()
-        else:
-            plan, written = plan_to_search(model, found)
+        found = there(column.found(count=False), column.name)
+        plan, written = plan_to_search(model, found, keep_items, DISTANCES)
         vectors = asked(plan, queries, cameras, k)
         rows = column.nearest(vectors, plan.distance, int(k), exact)
     kind = None if written is None else {"int": int, "str": str}[written.ids]
@@ -279,12 +277,6 @@ class _Column:
             ).fetchone()
             dimension = None if one is None else one[0]
         return Found(self.name, self.record, None, dimension, rows)
-
-    def there(self, found: Found | None) -> Found:
-        """The same, or an error."""
-        if found is None:
-            raise StoreError(f"expected {self.name}, but it is absent")
-        return found
 
     def prepare(self, written: Written, kind: str) -> None:
         """Make table, column and record where they are absent."""

@@ -28,6 +28,7 @@ from ._written import (
     plan_to_keep,
     plan_to_search,
     plan_to_write,
+    there,
 )
 
 DISTANCES = ("l2", "ip", "cosine")
@@ -131,8 +132,8 @@ def write(
         found = door.found()
         if keep_items:
             checked_nothing(ids, X)
-            there = _there(found, collection)
-            return plan_to_keep(model, there, offered=DISTANCES, distance=distance)
+            kept = there(found, f'the collection "{collection}"')
+            return plan_to_keep(model, kept, offered=DISTANCES, distance=distance)
         items = Items(ids, X, cameras, batch)
         points = _points(items)
         plan, written = plan_to_write(
@@ -201,11 +202,8 @@ def search(
     """
     model = learned(model)
     with _door(client, collection, vector_name) as door:
-        found = _there(door.found(), collection)
-        if keep_items:
-            plan, written = plan_to_keep(model, found, offered=DISTANCES), found.written()
-        else:
-            plan, written = plan_to_search(model, found)
+        found = there(door.found(), f'the collection "{collection}"')
+        plan, written = plan_to_search(model, found, keep_items, DISTANCES)
         vectors = asked(plan, queries, cameras, k)
         hits: list[list[Hit]] = []
         for first in range(0, len(vectors), _QUERIES):
@@ -251,12 +249,6 @@ def _door(client: Any, collection: str, vector_name: str | None) -> Iterator[Doo
         yield door
     finally:
         door.close()
-
-
-def _there(found: Found | None, collection: str) -> Found:
-    if found is None:
-        raise StoreError(f'expected the collection "{collection}", but it is absent')
-    return found
 
 
 class _Client:
