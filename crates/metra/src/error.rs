@@ -106,6 +106,9 @@ pub enum Error {
     /// A model file is damaged, of another kind or made to harm.
     #[error("model file: {0}")]
     Model(String),
+    /// A pass that was sent to where the rows are failed there.
+    #[error("{0}")]
+    Elsewhere(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

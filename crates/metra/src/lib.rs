@@ -32,6 +32,7 @@ pub mod learn;
 pub mod linalg;
 pub mod metric;
 pub mod optimize;
+pub mod passes;
 pub mod random;
 pub mod search;
 pub mod study;

@@ -1,6 +1,7 @@
 //! A corpus: many vectors of one dimension, read in batches and never row by row, so that memory,
 //! a mapped file or a part of either serve the same learners.
 
+use super::Elsewhere;
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -42,6 +43,11 @@ pub trait Corpus: Send + Sync {
 
     /// All rows as one slice where the storage allows it: the fast path, not a second interface.
     fn view(&self) -> Option<Rows<'_>> {
+        None
+    }
+
+    /// Who folds over the rows where they are not at hand; `None` where they are.
+    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! A corpus that stops being read when somebody asks: every pass over it can be interrupted, also
 //! of learners in closed form, which have no steps to stop between.
 
-use super::{Corpus, RowId};
+use super::{Corpus, Elsewhere, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -58,6 +58,10 @@ impl Corpus for Interruptible<'_> {
 
     fn view(&self) -> Option<Rows<'_>> {
         self.inner.view()
+    }
+
+    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+        self.inner.elsewhere()
     }
 }
 

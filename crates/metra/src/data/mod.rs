@@ -1,13 +1,15 @@
 //! Where vectors lie: in memory, in a memory-mapped file, or in a part of either; how they are
-//! split; and sets made to a known answer.
+//! split; who folds over them where they lie elsewhere; and sets made to a known answer.
 
 mod corpus;
 mod element;
+mod elsewhere;
 mod groups;
 mod interruptible;
 mod joined;
 mod mapped;
 mod narrow;
+mod part;
 mod split;
 pub mod synthetic;
 
@@ -17,9 +19,11 @@ pub use corpus::{
     fingerprint,
 };
 pub use element::ElementMap;
+pub use elsewhere::{Elsewhere, KeyedBy, Keys, Task};
 pub use groups::Groups;
 pub use interruptible::Interruptible;
 pub use joined::Joined;
 pub use mapped::{MappedCorpus, Spool};
 pub use narrow::{ColumnRanges, Judgement, Narrowing};
+pub use part::{Nearest, Part};
 pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};

@@ -1,19 +1,24 @@
-//! Passes over a corpus: a [`Statistic`] is defined once and folded over shards of rows.
+//! Passes over a corpus: a [`Statistic`] is defined once and folded over shards of rows, on the
+//! threads of this process or wherever the rows lie.
 //!
 //! A shard's result depends on its rows alone and shards are merged in order, so a pass gives the
-//! same bytes however many threads take part.
+//! same bytes however many threads or machines take part.
 
+mod chosen;
 mod moments;
 mod sums;
 mod within;
 
-pub use moments::{Moments, Spread, moments, spread};
+pub use chosen::{Chosen, fetched};
+pub use moments::{ColumnSums, Moments, OuterSums, Spread, moments, spread};
 pub use sums::{KeyedSums, keyed_sums};
-pub use within::within_scatter;
+pub use within::{WithinSums, within_scatter};
 
-use crate::Result;
-use crate::data::Corpus;
+use crate::data::{Corpus, Keys, Part, RowId, Task};
 use crate::linalg::Rows;
+use crate::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Rows in a shard, the unit that is folded alone and merged in order.
 pub const SHARD_ROWS: u64 = 1 << 18;
@@ -21,6 +26,8 @@ pub const SHARD_ROWS: u64 = 1 << 18;
 /// What a statistic sees of some rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
+    /// Number of the first row; the others follow it.
+    pub first: u64,
     /// The vectors.
     pub rows: Rows<'a>,
     /// A key for each row (its class or its group), where the statistic needs one.
@@ -28,49 +35,107 @@ pub struct Sample<'a> {
 }
 
 /// Something that is known of a corpus after seeing every row once, in any shards.
-pub trait Statistic: Sized {
+///
+/// What is known of a shard is said in [`Part`]s, which anybody can merge; so only the machines
+/// that see rows, and the one that asked, need to know the statistic.
+pub trait Statistic: Sized + Send {
+    /// The name by which other machines know it.
+    const NAME: &'static str;
+
     /// What must be known beforehand.
-    type Spec;
+    type Spec: Serialize + DeserializeOwned + Send + Sync;
     /// What is known afterwards.
     type Out;
 
-    /// Nothing seen yet.
-    fn start(spec: &Self::Spec) -> Self;
+    /// The rows that it is about, increasing, where it is not about all.
+    fn rows(_: &Self::Spec) -> Option<&[RowId]> {
+        None
+    }
 
-    /// See some rows.
+    /// Nothing seen yet of the shard with this number.
+    fn start(spec: &Self::Spec, shard: u64) -> Result<Self>;
+
+    /// See some rows of the shard, in order.
     fn update(&mut self, sample: &Sample<'_>) -> Result<()>;
 
-    /// Take in what another shard saw.
-    fn merge(&mut self, other: Self);
+    /// What the shard has to say.
+    fn close(self) -> Result<Vec<Part>>;
 
-    /// The result.
-    fn finish(self) -> Result<Self::Out>;
+    /// The result, from the parts of all shards merged in order.
+    fn finish(spec: &Self::Spec, parts: Vec<Part>) -> Result<Self::Out>;
 }
 
-/// Fold a statistic over all rows of a corpus.
-pub fn fold<S: Statistic>(
+/// Fold a statistic over all rows of a corpus, where they lie.
+pub fn fold<S: Statistic>(corpus: &dyn Corpus, keys: Keys<'_>, spec: &S::Spec) -> Result<S::Out> {
+    let parts = match corpus.elsewhere() {
+        Some(elsewhere) => elsewhere.run(Task {
+            name: S::NAME,
+            spec: encode(spec)?,
+            keys: keys.by(),
+            prepare: Vec::new(),
+            rows: S::rows(spec).map(<[RowId]>::to_vec),
+        })?,
+        None => fold_here::<S>(corpus, keys.of(), spec)?,
+    };
+    S::finish(spec, parts)
+}
+
+fn fold_here<S: Statistic>(
     corpus: &dyn Corpus,
     keys: Option<&[u32]>,
     spec: &S::Spec,
-) -> Result<S::Out> {
-    let mut total: Option<S> = None;
-    let mut start = 0;
+) -> Result<Vec<Part>> {
+    let mut total: Option<Vec<Part>> = None;
+    let (mut start, mut number) = (0, 0);
     loop {
         let end = corpus.len().min(start + SHARD_ROWS);
-        let mut shard = S::start(spec);
+        let mut shard = S::start(spec, number)?;
         corpus.scan(start..end, &mut |first, rows| {
-            let first = first as usize;
-            let keys = keys.map(|keys| &keys[first..first + rows.len()]);
-            shard.update(&Sample { rows, keys })
+            let place = first as usize;
+            let keys = keys.map(|keys| &keys[place..place + rows.len()]);
+            shard.update(&Sample { first, rows, keys })
         })?;
+        let parts = shard.close()?;
         match &mut total {
-            None => total = Some(shard),
-            Some(total) => total.merge(shard),
+            None => total = Some(parts),
+            Some(total) => merge(total, parts)?,
         }
-        start = end;
+        (start, number) = (end, number + 1);
         if start >= corpus.len() {
-            break;
+            return Ok(total.unwrap_or_default());
         }
     }
-    total.map_or_else(|| S::start(spec).finish(), S::finish)
+}
+
+/// Take in what a later shard says, part by part.
+pub fn merge(total: &mut [Part], later: Vec<Part>) -> Result<()> {
+    if total.len() != later.len() {
+        let (expected, found) = (total.len(), later.len());
+        return Err(Error::shape("parts of a shard's result", expected, found));
+    }
+    for (total, later) in total.iter_mut().zip(later) {
+        total.merge(later)?;
+    }
+    Ok(())
+}
+
+/// The parts as an array, where there must be this many.
+pub fn exactly<const N: usize>(parts: Vec<Part>) -> Result<[Part; N]> {
+    <[Part; N]>::try_from(parts)
+        .map_err(|parts| Error::shape("parts of a result", N, parts.len()))
+}
+
+/// Settings or words as bytes that another machine with the same version reads.
+pub fn encode(value: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_allocvec(value)
+        .map_err(|error| Error::Data(format!("settings of a pass could not be written: {error}")))
+}
+
+/// What [`encode`] wrote.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|error| {
+        Error::Data(format!(
+            "settings of a pass could not be read ({error}): is another version running there?"
+        ))
+    })
 }

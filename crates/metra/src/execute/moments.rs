@@ -1,8 +1,8 @@
 //! Mean and scatter of all columns, and the cheaper mean and deviation of each column alone.
 
-use super::{Sample, Statistic, fold};
-use crate::data::Corpus;
-use crate::linalg::{RowBuf, Symmetric, accumulate_outer};
+use super::{Sample, Statistic, exactly, fetched, fold};
+use crate::data::{Corpus, Keys, Part};
+use crate::linalg::{Symmetric, accumulate_outer};
 use crate::{Error, Result};
 use faer::Mat;
 
@@ -28,12 +28,12 @@ pub struct Spread {
 
 /// Mean and covariance in one pass.
 pub fn moments(corpus: &dyn Corpus) -> Result<Moments> {
-    fold::<Outer>(corpus, None, &near_mean(corpus)?)
+    fold::<OuterSums>(corpus, Keys::None, &near_mean(corpus)?)
 }
 
 /// Mean and deviation of each column in one pass.
 pub fn spread(corpus: &dyn Corpus) -> Result<Spread> {
-    fold::<Columns>(corpus, None, &near_mean(corpus)?)
+    fold::<ColumnSums>(corpus, Keys::None, &near_mean(corpus)?)
 }
 
 /// The mean of the first rows. Sums are taken about it: about 0 they would cancel where the data
@@ -43,8 +43,7 @@ fn near_mean(corpus: &dyn Corpus) -> Result<Vec<f64>> {
         return Err(Error::shape("rows of the corpus", "at least 1", 0));
     }
     let first: Vec<u64> = (0..corpus.len().min(256)).collect();
-    let mut rows = RowBuf::empty(corpus.dim());
-    corpus.gather(&first, &mut rows)?;
+    let rows = fetched(corpus, &first)?;
     let mut mean = vec![0.0; corpus.dim()];
     for row in rows.rows().iter() {
         for (mean, value) in mean.iter_mut().zip(row) {
@@ -54,25 +53,27 @@ fn near_mean(corpus: &dyn Corpus) -> Result<Vec<f64>> {
     Ok(mean)
 }
 
-struct Outer {
+/// Sums of the rows and of their outer products, about a given point.
+pub struct OuterSums {
     about: Vec<f64>,
     count: u64,
     sum: Vec<f64>,
     outer: Mat<f64>,
 }
 
-impl Statistic for Outer {
+impl Statistic for OuterSums {
+    const NAME: &'static str = "moments";
     type Spec = Vec<f64>;
     type Out = Moments;
 
-    fn start(about: &Vec<f64>) -> Self {
+    fn start(about: &Vec<f64>, _: u64) -> Result<Self> {
         let dim = about.len();
-        Outer {
+        Ok(OuterSums {
             about: about.clone(),
             count: 0,
             sum: vec![0.0; dim],
             outer: Mat::zeros(dim, dim),
-        }
+        })
     }
 
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
@@ -92,50 +93,56 @@ impl Statistic for Outer {
         Ok(())
     }
 
-    fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        for (sum, other) in self.sum.iter_mut().zip(&other.sum) {
-            *sum += other;
-        }
-        self.outer += other.outer;
+    fn close(self) -> Result<Vec<Part>> {
+        let outer = Part::Sum(Symmetric::new(self.outer)?.into_packed());
+        Ok(vec![
+            Part::Count(vec![self.count]),
+            Part::Sum(self.sum),
+            outer,
+        ])
     }
 
-    fn finish(self) -> Result<Moments> {
-        let count = self.count.max(1) as f64;
-        let offset: Vec<f64> = self.sum.iter().map(|s| s / count).collect();
-        let mut covariance = self.outer;
+    fn finish(about: &Vec<f64>, parts: Vec<Part>) -> Result<Moments> {
+        let [count, sum, outer] = exactly(parts)?;
+        let seen = count.into_count()?.iter().sum::<u64>();
+        let count = seen.max(1) as f64;
+        let offset: Vec<f64> = sum.into_sum()?.iter().map(|s| s / count).collect();
+        let mut covariance = Symmetric::from_packed(offset.len(), &outer.into_sum()?)?;
+        let entries = covariance.entries_mut();
         for column in 0..offset.len() {
             for row in 0..offset.len() {
-                covariance[(row, column)] =
-                    covariance[(row, column)] / count - offset[row] * offset[column];
+                entries[(row, column)] =
+                    entries[(row, column)] / count - offset[row] * offset[column];
             }
         }
         Ok(Moments {
-            count: self.count,
-            mean: self.about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
-            covariance: Symmetric::new(covariance)?,
+            count: seen,
+            mean: about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
+            covariance,
         })
     }
 }
 
-struct Columns {
+/// Sums of the columns and of their squares, about a given point.
+pub struct ColumnSums {
     about: Vec<f64>,
     count: u64,
     sum: Vec<f64>,
     squares: Vec<f64>,
 }
 
-impl Statistic for Columns {
+impl Statistic for ColumnSums {
+    const NAME: &'static str = "spread";
     type Spec = Vec<f64>;
     type Out = Spread;
 
-    fn start(about: &Vec<f64>) -> Self {
-        Columns {
+    fn start(about: &Vec<f64>, _: u64) -> Result<Self> {
+        Ok(ColumnSums {
             about: about.clone(),
             count: 0,
             sum: vec![0.0; about.len()],
             squares: vec![0.0; about.len()],
-        }
+        })
     }
 
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
@@ -150,20 +157,21 @@ impl Statistic for Columns {
         Ok(())
     }
 
-    fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        for column in 0..self.sum.len() {
-            self.sum[column] += other.sum[column];
-            self.squares[column] += other.squares[column];
-        }
+    fn close(self) -> Result<Vec<Part>> {
+        Ok(vec![
+            Part::Count(vec![self.count]),
+            Part::Sum(self.sum),
+            Part::Sum(self.squares),
+        ])
     }
 
-    fn finish(self) -> Result<Spread> {
-        let count = self.count.max(1) as f64;
-        let offset: Vec<f64> = self.sum.iter().map(|s| s / count).collect();
+    fn finish(about: &Vec<f64>, parts: Vec<Part>) -> Result<Spread> {
+        let [count, sum, squares] = exactly(parts)?;
+        let count = count.into_count()?.iter().sum::<u64>().max(1) as f64;
+        let offset: Vec<f64> = sum.into_sum()?.iter().map(|s| s / count).collect();
         Ok(Spread {
-            mean: self.about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
-            deviation: (self.squares.iter().zip(&offset))
+            mean: about.iter().zip(&offset).map(|(a, o)| a + o).collect(),
+            deviation: (squares.into_sum()?.iter().zip(&offset))
                 .map(|(square, offset)| (square / count - offset * offset).max(0.0).sqrt())
                 .collect(),
         })
@@ -174,7 +182,8 @@ impl Statistic for Columns {
 mod tests {
     use super::*;
     use crate::data::MemoryCorpus;
-    use crate::linalg::Rows;
+    use crate::execute::merge;
+    use crate::linalg::{RowBuf, Rows};
     use crate::random::Stream;
 
     fn far_from_origin() -> RowBuf {
@@ -214,14 +223,16 @@ mod tests {
         let rows = far_from_origin();
         let about = vec![1000.0; 3];
         let part = |start, end| {
-            let mut part = Outer::start(&about);
+            let mut part = OuterSums::start(&about, 0).unwrap();
             let rows: Rows<'_> = rows.rows().slice(start, end);
-            part.update(&Sample { rows, keys: None }).unwrap();
-            part
+            let (first, keys) = (start as u64, None);
+            part.update(&Sample { first, rows, keys }).unwrap();
+            part.close().unwrap()
         };
         let mut merged = part(0, 700);
-        merged.merge(part(700, 3000));
-        let (merged, whole) = (merged.finish().unwrap(), part(0, 3000).finish().unwrap());
+        merge(&mut merged, part(700, 3000)).unwrap();
+        let merged = OuterSums::finish(&about, merged).unwrap();
+        let whole = OuterSums::finish(&about, part(0, 3000)).unwrap();
         for a in 0..3 {
             for b in 0..3 {
                 let difference =

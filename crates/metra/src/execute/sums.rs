@@ -1,8 +1,8 @@
 //! Sums of rows by key: class sums for discriminant analysis, group sums for centring by camera.
 
-use super::{Sample, Statistic, fold};
-use crate::Result;
-use crate::data::Corpus;
+use super::{Sample, Statistic, exactly, fold};
+use crate::data::{Corpus, Keys, Part};
+use crate::{Error, Result};
 use faer::Mat;
 
 /// Number and sum of the rows of each key.
@@ -15,19 +15,23 @@ pub struct KeyedSums {
 }
 
 /// Sum the rows by key; `keys` has one number below `count` a row.
-pub fn keyed_sums(corpus: &dyn Corpus, keys: &[u32], count: usize) -> Result<KeyedSums> {
-    fold::<KeyedSums>(corpus, Some(keys), &(count, corpus.dim()))
+pub fn keyed_sums(corpus: &dyn Corpus, keys: Keys<'_>, count: usize) -> Result<KeyedSums> {
+    fold::<KeyedSums>(corpus, keys, &(count as u64, corpus.dim() as u64))
 }
 
+/// Keys and dimension of [`KeyedSums`].
+type Shape = (u64, u64);
+
 impl Statistic for KeyedSums {
-    type Spec = (usize, usize);
+    const NAME: &'static str = "sums by key";
+    type Spec = Shape;
     type Out = KeyedSums;
 
-    fn start(&(keys, dim): &(usize, usize)) -> Self {
-        KeyedSums {
-            counts: vec![0; keys],
-            sums: Mat::zeros(keys, dim),
-        }
+    fn start(&(keys, dim): &Shape, _: u64) -> Result<Self> {
+        Ok(KeyedSums {
+            counts: vec![0; keys as usize],
+            sums: Mat::zeros(keys as usize, dim as usize),
+        })
     }
 
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
@@ -41,15 +45,27 @@ impl Statistic for KeyedSums {
         Ok(())
     }
 
-    fn merge(&mut self, other: Self) {
-        for (count, other) in self.counts.iter_mut().zip(&other.counts) {
-            *count += other;
+    fn close(self) -> Result<Vec<Part>> {
+        let columns = self.sums.ncols();
+        let mut sums = Vec::with_capacity(self.sums.nrows() * columns);
+        for column in 0..columns {
+            sums.extend_from_slice(self.sums.col_as_slice(column));
         }
-        self.sums += other.sums;
+        Ok(vec![Part::Count(self.counts), Part::Sum(sums)])
     }
 
-    fn finish(self) -> Result<KeyedSums> {
-        Ok(self)
+    fn finish(&(keys, dim): &Shape, parts: Vec<Part>) -> Result<KeyedSums> {
+        let [counts, sums] = exactly(parts)?;
+        let (counts, sums) = (counts.into_count()?, sums.into_sum()?);
+        if sums.len() as u64 != keys * dim || counts.len() as u64 != keys {
+            return Err(Error::shape("sums by key", keys * dim, sums.len()));
+        }
+        Ok(KeyedSums {
+            counts,
+            sums: Mat::from_fn(keys as usize, dim as usize, |key, column| {
+                sums[column * keys as usize + key]
+            }),
+        })
     }
 }
 
@@ -72,7 +88,7 @@ mod tests {
     #[test]
     fn sums_by_hand() {
         let rows = RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
-        let found = keyed_sums(&MemoryCorpus::new(rows).unwrap(), &[1, 0, 1], 3).unwrap();
+        let found = keyed_sums(&MemoryCorpus::new(rows).unwrap(), Keys::Class(&[1, 0, 1]), 3).unwrap();
         assert_eq!(found.counts, vec![1, 2, 0]);
         assert_eq!(found.mean(1), vec![3.0, 4.0]);
         assert_eq!(found.mean(2), vec![0.0, 0.0]);

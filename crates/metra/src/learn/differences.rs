@@ -7,7 +7,7 @@
 
 use super::Problem;
 use super::field::Field;
-use crate::data::{Corpus, RowId};
+use crate::data::{Corpus, Keys, RowId};
 use crate::execute::{keyed_sums, moments, within_scatter};
 use crate::linalg::{RowBuf, Symmetric, accumulate_outer};
 use crate::random::Stream;
@@ -49,9 +49,9 @@ impl Differences {
     }
 
     fn exact(corpus: &dyn Corpus, labels: &Labels) -> Result<Self> {
-        let sums = keyed_sums(corpus, labels.of(), labels.classes())?;
+        let sums = keyed_sums(corpus, Keys::Class(labels.of()), labels.classes())?;
         let sizes: Vec<f64> = sums.counts.iter().map(|count| *count as f64).collect();
-        let within = within_scatter(corpus, labels.of(), &sums, &sizes)?;
+        let within = within_scatter(corpus, Keys::Class(labels.of()), &sums, &sizes)?;
         let total = moments(corpus)?.covariance;
         let rows = corpus.len() as f64;
         let relevant_pairs = labels.pairs() as f64;

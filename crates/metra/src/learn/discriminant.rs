@@ -8,7 +8,7 @@ use super::parameters::{Checked, parameters, require, require_rank};
 use super::principal::usable;
 use super::reduce::{coordinates, principal_axes};
 use super::{Learner, Parameters, Problem, Run};
-use crate::data::Corpus;
+use crate::data::{Corpus, Keys};
 use crate::execute::{keyed_sums, moments};
 use crate::linalg::{RowBuf, discriminant_directions};
 use crate::metric::{LowRank, Map};
@@ -92,7 +92,7 @@ fn direct(
     rank: usize,
 ) -> Result<(RowBuf, Vec<f64>)> {
     let total = moments(corpus)?;
-    let sums = keyed_sums(corpus, labels.of(), labels.classes())?;
+    let sums = keyed_sums(corpus, Keys::Class(labels.of()), labels.classes())?;
     // Rows √(n_c/n)·(mean_c − mean): the between scatter is their outer product.
     let between = Mat::from_fn(labels.classes(), corpus.dim(), |class, column| {
         let count = sums.counts[class].max(1) as f64;

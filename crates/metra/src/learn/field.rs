@@ -8,6 +8,7 @@ use super::kernel::KernelAxes;
 use super::parameters::Choice;
 use super::reduce::{PrincipalAxes, coordinates, principal_axes};
 use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
+use crate::execute::{fetched, spread};
 use crate::linalg::{RowBuf, vectorized};
 use crate::metric::{Embedded, LowRank, Map};
 use crate::random::Stream;
@@ -72,10 +73,16 @@ impl<'a> Field<'a> {
             let rows = coordinates(items, &axes)?;
             Frame::Reduced { axes, rows }
         } else {
-            let mean = crate::execute::spread(&sample(items, "field mean")?)?.mean;
+            let mean = spread(&*sample(items, "field mean")?)?.mean;
             Frame::Plain { mean }
         };
         Ok(Field { problem, frame })
+    }
+
+    /// As they are, about a mean that is known already.
+    pub(super) fn plain(problem: &'a Problem<'a>, mean: Vec<f64>) -> Self {
+        let frame = Frame::Plain { mean };
+        Field { problem, frame }
     }
 
     /// In the coordinates of a kernel's feature space.
@@ -186,7 +193,7 @@ impl<'a> Field<'a> {
             return Ok(mean);
         }
         // All relevant pairs coincide: only irrelevant items can tell a scale.
-        let spread = crate::execute::spread(&sample(self.items(), "field spread")?)?;
+        let spread = spread(&*sample(self.items(), "field spread")?)?;
         let deviation = spread.deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
         if deviation.is_finite() && deviation > 0.0 {
             return Ok(deviation);
@@ -221,7 +228,7 @@ impl<'a> Field<'a> {
                 }
             }
             (Start::Pca, Frame::Plain { .. }) => {
-                let axes = principal_axes(&sample(self.items(), "field start")?)?;
+                let axes = principal_axes(&*sample(self.items(), "field start")?)?;
                 let rows = axes.basis.leading_rows(rank.min(axes.rank()));
                 map.values_mut()[..rows.values().len()].copy_from_slice(rows.values());
             }
@@ -230,8 +237,8 @@ impl<'a> Field<'a> {
                 let chosen =
                     Stream::new(0, "field start", 0).choose(self.items().len(), SAMPLE_ROWS);
                 let labels = labels.select(&chosen)?;
-                let rows = Subset::new(self.items(), chosen)?;
-                let (rows, _) = discriminant(&rows, &labels, 0.1, rank.min(dim))?;
+                let rows = part(self.items(), chosen)?;
+                let (rows, _) = discriminant(&*rows, &labels, 0.1, rank.min(dim))?;
                 // AON wants rows of length 1 on the whole; the directions' relative lengths stay.
                 let squares = rows.values().iter().map(|v| f64::from(*v).powi(2));
                 let mean = squares.sum::<f64>() / rows.len() as f64;
@@ -253,9 +260,16 @@ impl<'a> Field<'a> {
     }
 }
 
-fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Subset<'a>> {
-    let rows = Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS);
-    Subset::new(corpus, rows)
+fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Box<dyn Corpus + 'a>> {
+    part(corpus, Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS))
+}
+
+/// Some rows; a copy in memory where they lie elsewhere.
+fn part<'a>(corpus: &'a dyn Corpus, rows: Vec<RowId>) -> Result<Box<dyn Corpus + 'a>> {
+    if corpus.elsewhere().is_some() {
+        return Ok(Box::new(MemoryCorpus::new(fetched(corpus, &rows)?)?));
+    }
+    Ok(Box::new(Subset::new(corpus, rows)?))
 }
 
 /// Rows that are fetched at once: few enough to stay near the processor until they are centred.

@@ -22,6 +22,7 @@ mod principal;
 pub mod qwise;
 mod reduce;
 pub mod registry;
+pub mod rounds;
 pub mod slr;
 pub mod warca;
 mod warp;
@@ -230,6 +231,11 @@ pub trait Learner: Send + Sync {
     /// The spaces in which its result may be compared; which serves best is a choice to validate.
     fn spaces(&self) -> &'static [Space] {
         &Space::ALL
+    }
+
+    /// How it works by rounds, each shard of a corpus on its own; `None` where it cannot.
+    fn by_rounds(&self) -> Option<&dyn rounds::ByRounds> {
+        None
     }
 
     /// Learn.

@@ -4,10 +4,12 @@
 use super::ParameterValue;
 use super::kernel::{KernelAxes, KernelKind, KernelSpec};
 use super::reduce::principal_axes;
-use crate::data::{Corpus, ElementMap, Groups, MemoryCorpus, RowId, SCAN_ROWS};
+use crate::data::{
+    Corpus, ElementMap, Elsewhere, Groups, Keys, MemoryCorpus, Part, RowId, SCAN_ROWS, Task,
+};
 use crate::execute::{keyed_sums, spread};
 use crate::linalg::{RowBuf, Rows};
-use crate::metric::{LowRank, Step};
+use crate::metric::{Chain, LowRank, Map, Model, Origin, Space, Step};
 use crate::{Error, Result};
 use std::fmt;
 use std::ops::Range;
@@ -197,7 +199,7 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
                     "centre-groups",
                 )
             })?;
-            let sums = keyed_sums(corpus, groups.of(), groups.names().len())?;
+            let sums = keyed_sums(corpus, Keys::Group(groups.of()), groups.names().len())?;
             let mut means = RowBuf::zeros(groups.names().len(), corpus.dim());
             for group in 0..groups.names().len() {
                 for (target, mean) in means.row_mut(group).iter_mut().zip(sums.mean(group)) {
@@ -316,6 +318,35 @@ impl Corpus for PreparedCorpus<'_> {
         } else {
             None
         }
+    }
+
+    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+        let inner = self.inner.elsewhere()?;
+        Some(Box::new(PreparedElsewhere {
+            inner,
+            steps: self.steps,
+            dim: self.inner.dim(),
+        }))
+    }
+}
+
+/// Sends the fitted steps along with every pass.
+struct PreparedElsewhere<'a> {
+    inner: Box<dyn Elsewhere + 'a>,
+    steps: &'a [Step],
+    /// Numbers in a row before the steps.
+    dim: usize,
+}
+
+impl Elsewhere for PreparedElsewhere<'_> {
+    fn run(&self, mut task: Task) -> Result<Vec<Part>> {
+        if !self.steps.is_empty() {
+            let steps = self.steps.to_vec();
+            let chain = Chain::new(self.dim, steps, Map::Identity, Space::SquaredL2)?;
+            let model = Model::new(None, chain, Origin::default())?;
+            task.prepare.insert(0, model.to_bytes()?);
+        }
+        self.inner.run(task)
     }
 }
 

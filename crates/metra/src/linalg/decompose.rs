@@ -38,6 +38,34 @@ impl Symmetric {
         Ok(Symmetric(entries))
     }
 
+    /// The entries on and below the diagonal, column after column: half of what is kept, for the
+    /// way to another machine.
+    pub fn into_packed(self) -> Vec<f64> {
+        let dim = self.dim();
+        let columns = (0..dim).map(|column| &self.0.col_as_slice(column)[column..]);
+        columns.collect::<Vec<_>>().concat()
+    }
+
+    /// What [`Symmetric::into_packed`] gave, with both halves filled.
+    pub fn from_packed(dim: usize, packed: &[f64]) -> Result<Self> {
+        let expected = dim * (dim + 1) / 2;
+        if packed.len() != expected {
+            let what = "entries of a symmetric matrix";
+            return Err(Error::shape(what, expected, packed.len()));
+        }
+        let mut entries = Mat::zeros(dim, dim);
+        let mut rest = packed;
+        for column in 0..dim {
+            let (lower, after) = rest.split_at(dim - column);
+            entries.col_as_slice_mut(column)[column..].copy_from_slice(lower);
+            for (place, value) in lower.iter().enumerate() {
+                entries[(column, column + place)] = *value;
+            }
+            rest = after;
+        }
+        Ok(Symmetric(entries))
+    }
+
     /// The entries.
     pub fn entries(&self) -> MatRef<'_, f64> {
         self.0.as_ref()

@@ -24,6 +24,24 @@ impl Adam {
         }
     }
 
+    /// Append all that it remembers as numbers.
+    pub fn write(&self, out: &mut Vec<f32>) {
+        out.extend_from_slice(&self.first);
+        out.extend_from_slice(&self.second);
+        out.push(self.step as f32);
+    }
+
+    /// What [`Adam::write`] wrote for `len` parameters; nothing where there are other numbers.
+    pub fn read(len: usize, values: &[f32]) -> Option<Self> {
+        let (step, moments) = values.split_last()?;
+        let (first, second) = moments.split_at_checked(len)?;
+        (second.len() == len).then(|| Adam {
+            first: first.to_vec(),
+            second: second.to_vec(),
+            step: *step as i32,
+        })
+    }
+
     /// One step against `gradient` with this rate.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32], rate: f32) {
         self.step = self.step.saturating_add(1);
@@ -57,6 +75,21 @@ mod tests {
             (w[0] - 0.9).abs() < 1e-4 && (w[1] - 1.1).abs() < 1e-6,
             "{w:?}"
         );
+    }
+
+    #[test]
+    fn what_it_remembers_is_written_and_read() {
+        let mut adam = Adam::new(2);
+        let mut w = [1.0, 1.0];
+        adam.step(&mut w, &[1e-3, -50.0], 0.1);
+        let mut values = Vec::new();
+        adam.write(&mut values);
+        let mut again = Adam::read(2, &values).unwrap();
+        let mut other = w;
+        adam.step(&mut w, &[0.5, 0.5], 0.1);
+        again.step(&mut other, &[0.5, 0.5], 0.1);
+        assert_eq!(w, other);
+        assert!(Adam::read(3, &values).is_none() && Adam::read(2, &[]).is_none());
     }
 
     #[test]

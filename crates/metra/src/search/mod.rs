@@ -4,9 +4,11 @@
 //! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
 //! and what is judged are the same numbers.
 
+pub(crate) mod asked;
 mod rerank;
 pub(crate) mod scores;
 mod top_k;
 
+pub use asked::{Asked, NearestRows, Skip, Wanted, hard_negatives, nearest};
 pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};

@@ -63,6 +63,19 @@ pub(crate) struct QueryBlock {
 impl<'a> Items<'a> {
     /// Read the items once (twice for squared Euclid) and remember what scores need.
     pub(crate) fn prepare(space: Space, corpus: &'a dyn Corpus) -> Result<Self> {
+        let centre = match space {
+            Space::SquaredL2 if !corpus.is_empty() => mean(corpus)?,
+            _ => Vec::new(),
+        };
+        Self::about(space, corpus, centre)
+    }
+
+    /// The same with a given centre, so that several sets of items are scored alike.
+    pub(crate) fn about(
+        space: Space,
+        corpus: &'a dyn Corpus,
+        centre: Vec<f32>,
+    ) -> Result<Self> {
         let len = usize::try_from(corpus.len())
             .ok()
             .filter(|len| *len < u32::MAX as usize)
@@ -76,7 +89,7 @@ impl<'a> Items<'a> {
             corpus,
             space,
             centre: match space {
-                Space::SquaredL2 => mean(corpus)?,
+                Space::SquaredL2 => centre,
                 Space::InnerProduct | Space::Cosine | Space::Blocks { .. } => Vec::new(),
             },
             offsets: vec![0.0; len.div_ceil(TILE) * TILE],

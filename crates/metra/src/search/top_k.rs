@@ -76,24 +76,38 @@ pub fn top_k(
     }
     let prepared = Items::prepare(space, items)?;
     let k = k.min(prepared.len() - usize::from(exclude_self));
-    let blocks: Vec<Result<Vec<(u64, f32)>>> = (0..queries.len().div_ceil(QUERIES as u64))
-        .into_par_iter()
-        .map(|block| {
-            let start = block * QUERIES as u64;
-            let ids = (start..queries.len().min(start + QUERIES as u64)).collect();
-            search_block(&prepared, &prepared.queries(queries, ids)?, k, exclude_self)
-        })
-        .collect();
+    let skip = |query, item| exclude_self && query == item;
     let mut found = Neighbours {
         k,
         ids: Vec::with_capacity(queries.len() as usize * k),
         scores: Vec::with_capacity(queries.len() as usize * k),
     };
+    for (id, score) in nearest_of(&prepared, queries, k, &skip)?.into_iter().flatten() {
+        found.ids.push(id);
+        found.scores.push(score);
+    }
+    Ok(found)
+}
+
+/// The `k` items nearest to every query, but those that it must `skip` (query, item); fewer where
+/// there are no more.
+pub(super) fn nearest_of(
+    items: &Items<'_>,
+    queries: &dyn Corpus,
+    k: usize,
+    skip: &(dyn Fn(RowId, RowId) -> bool + Sync),
+) -> Result<Vec<Vec<(u64, f32)>>> {
+    let blocks: Vec<Result<Vec<Vec<(u64, f32)>>>> = (0..queries.len().div_ceil(QUERIES as u64))
+        .into_par_iter()
+        .map(|block| {
+            let start = block * QUERIES as u64;
+            let ids = (start..queries.len().min(start + QUERIES as u64)).collect();
+            search_block(items, &items.queries(queries, ids)?, k, skip)
+        })
+        .collect();
+    let mut found = Vec::with_capacity(queries.len() as usize);
     for block in blocks {
-        for (id, score) in block? {
-            found.ids.push(id);
-            found.scores.push(score);
-        }
+        found.extend(block?);
     }
     Ok(found)
 }
@@ -102,10 +116,10 @@ fn search_block(
     items: &Items<'_>,
     queries: &QueryBlock,
     k: usize,
-    exclude_self: bool,
-) -> Result<Vec<(u64, f32)>> {
+    skip: &(dyn Fn(RowId, RowId) -> bool + Sync),
+) -> Result<Vec<Vec<(u64, f32)>>> {
     if k == 0 {
-        return Ok(Vec::new());
+        return Ok(vec![Vec::new(); queries.ids().len()]);
     }
     let mut nearest: Vec<Reservoir> = queries.ids().iter().map(|_| Reservoir::new(k)).collect();
     let (mut buffer, mut tile_scores) = (RowBuf::empty(items.dim()), Vec::new());
@@ -115,31 +129,28 @@ fn search_block(
         let len = TILE.min(items.len() - tile * TILE);
         let offsets = items.offsets(tile * TILE..tile * TILE + len);
         let rows = tile_scores.chunks_exact_mut(TILE);
-        for ((row, reservoir), own) in rows.zip(&mut nearest).zip(queries.ids()) {
-            let own = if exclude_self { *own } else { RowId::MAX };
+        for ((row, reservoir), query) in rows.zip(&mut nearest).zip(queries.ids()) {
             for start in (0..len).step_by(STRETCH) {
                 let end = len.min(start + STRETCH);
                 let (row, offsets) = (&mut row[start..end], &offsets[start..end]);
                 let count = nearer_than(row, offsets, reservoir.worst, &mut passed);
                 for place in &passed[..count] {
                     let item = (tile * TILE + start) as u64 + u64::from(*place);
-                    if item != own {
+                    if !skip(*query, item) {
                         reservoir.offer(row[*place as usize], item as u32);
                     }
                 }
             }
         }
     }
-    let mut found = Vec::with_capacity(nearest.len() * k);
-    for (place, reservoir) in nearest.into_iter().enumerate() {
+    let nearest = nearest.into_iter().enumerate();
+    let found = nearest.map(|(place, reservoir)| {
         let squared = queries.squared(place);
-        found.extend(
-            reservoir
-                .finish()
-                .map(|(score, item)| (u64::from(item), items.reported(score, squared))),
-        );
-    }
-    Ok(found)
+        let kept = reservoir.finish();
+        kept.map(|(score, item)| (u64::from(item), items.reported(score, squared)))
+            .collect()
+    });
+    Ok(found.collect())
 }
 
 /// Turn products into scores in the looks where one is nearer than `worst`, and write the places of

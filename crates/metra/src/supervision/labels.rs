@@ -105,6 +105,11 @@ impl Labels {
         self.names.len()
     }
 
+    /// Names of all classes, in the order of their numbers.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The class of every row.
     pub fn of(&self) -> &[u32] {
         &self.of

@@ -27,17 +27,18 @@ pub use supcon::SupCon;
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::{Field, Start};
 use super::orthonormal::pull_to_orthonormal;
-use super::parameters::{require, require_rank};
+use super::parameters::{Checked, require, require_rank};
+use super::rounds::{ByRounds, Ground, Stretch, finished, restored, take};
 use super::warp::check_relevance;
 use super::{Problem, Run};
 use crate::Result;
-use crate::data::Corpus;
+use crate::data::{Corpus, Keys};
 use crate::execute::keyed_sums;
 use crate::linalg::{RowBuf, map_rows, transposed_product};
 use crate::metric::{Map, Space};
 use crate::optimize::Adam;
 use crate::random::Stream;
-use crate::supervision::Labels;
+use crate::supervision::{Labels, Relevance};
 use batch::{Batch, Plan};
 use cosines::{PairLoss, Units, pull};
 
@@ -70,6 +71,22 @@ impl Course {
         require(per_class >= 2, "per_class", "at least 2", per_class)?;
         require(patience >= 1, "patience", "at least 1", patience)
     }
+
+    fn plan<'a>(
+        &self,
+        problem: &'a Problem<'_>,
+        relevance: &'a dyn Relevance,
+        proxies: bool,
+    ) -> Plan<'a> {
+        Plan {
+            relevance,
+            labels: problem.supervision().as_labels(),
+            proxies,
+            rows: self.batch,
+            per_class: self.per_class,
+            drawn: self.drawn,
+        }
+    }
 }
 
 /// Take all steps. With `proxies` the anchors are one proxy a class.
@@ -98,37 +115,60 @@ fn train(
         Some(labels) => class_means(&field, labels, &map, origin.as_deref(), inverse)?,
         None => RowBuf::empty(course.rank),
     };
-    let plan = Plan {
-        relevance,
-        labels: problem.supervision().as_labels(),
-        proxies: !proxies.is_empty(),
-        rows: course.batch,
-        per_class: course.per_class,
-        drawn: course.drawn,
-    };
+    let plan = course.plan(problem, relevance, !proxies.is_empty());
     let carry_back = |map: &RowBuf| field.carry_back(map, inverse, course.centre);
-    let mut training = Training {
-        course,
-        loss,
-        classes: plan.usable_classes(),
-        plan,
-        queries: field.queries(),
-        items: field.items(),
-        origin,
-        inverse,
-        batch: Batch::default(),
-        rows: RowBuf::empty(field.dim()),
-        embedded: RowBuf::empty(course.rank),
-        gradient: RowBuf::empty(field.dim()),
-        to_map: &carry_back,
-    };
-    let state = State {
-        map_adam: Adam::new(map.values().len()),
-        proxy_adam: Adam::new(proxies.values().len()),
-        map,
-        proxies,
-    };
-    descend(course.schedule, &mut training, state, run)
+    let mut training = Training::new(course, loss, plan, &field, scale, &carry_back);
+    descend(
+        course.schedule,
+        &mut training,
+        State::new(map, proxies),
+        run,
+    )
+}
+
+/// A loss over a batch whose learner has no state beside the map: it works by rounds too. Proxies
+/// would not: a shard moves those of its own classes alone, and an average undoes it.
+trait WithoutProxies: PairLoss + Send + Sync {
+    fn course(&self) -> Course;
+}
+
+impl<L: WithoutProxies> ByRounds for Checked<L> {
+    fn planned_steps(&self) -> u64 {
+        self.0.course().schedule.steps
+    }
+
+    fn begin(&self, problem: &Problem<'_>, ground: &Ground, seed: u64) -> Result<Vec<f32>> {
+        let course = self.0.course();
+        require_rank(course.rank, problem.dim())?;
+        let field = Field::plain(problem, ground.mean.clone());
+        let map = field.start("in-batch", course.start, course.rank, seed)?;
+        Ok(State::new(map, RowBuf::empty(course.rank)).into_numbers())
+    }
+
+    fn advance(
+        &self,
+        shard: &Problem<'_>,
+        ground: &Ground,
+        stretch: Stretch,
+        state: &mut Vec<f32>,
+    ) -> Result<f64> {
+        let course = self.0.course();
+        let field = Field::plain(shard, ground.mean.clone());
+        let plan = course.plan(shard, shard.relevance("in-batch")?, false);
+        let to_map = |map: &RowBuf| finished(map, ground, course.centre);
+        let mut training =
+            Training::new(&course, &self.0, plan, &field, ground.scale, &to_map);
+        let mut moving = State::from_numbers(course.rank, shard.dim(), state)?;
+        let loss = take(&mut training, &mut moving, stretch)?;
+        *state = moving.into_numbers();
+        Ok(loss)
+    }
+
+    fn end(&self, ground: &Ground, state: &[f32]) -> Result<Map> {
+        let course = self.0.course();
+        let state = State::from_numbers(course.rank, ground.mean.len(), state)?;
+        finished(&state.map, ground, course.centre)
+    }
 }
 
 /// Direction of the mean of the mapped rows of each class, where proxies start. Length 1, since a
@@ -140,7 +180,7 @@ fn class_means(
     origin: Option<&[f32]>,
     inverse: f32,
 ) -> Result<RowBuf> {
-    let sums = keyed_sums(field.items(), labels.of(), labels.classes())?;
+    let sums = keyed_sums(field.items(), Keys::Class(labels.of()), labels.classes())?;
     let mut means = RowBuf::zeros(labels.classes(), field.dim());
     for class in 0..labels.classes() {
         let count = sums.counts[class].max(1) as f64;
@@ -163,6 +203,32 @@ struct State {
     proxy_adam: Adam,
 }
 
+impl State {
+    fn new(map: RowBuf, proxies: RowBuf) -> Self {
+        State {
+            map_adam: Adam::new(map.values().len()),
+            proxy_adam: Adam::new(proxies.values().len()),
+            map,
+            proxies,
+        }
+    }
+
+    /// The map with Adam's memory of it; there must be no proxies.
+    fn into_numbers(self) -> Vec<f32> {
+        let mut numbers = self.map.values().to_vec();
+        self.map_adam.write(&mut numbers);
+        numbers
+    }
+
+    fn from_numbers(rank: usize, dim: usize, numbers: &[f32]) -> Result<Self> {
+        let [(map, map_adam)] = restored([(rank, dim)], numbers)?;
+        Ok(State {
+            map_adam,
+            ..State::new(map, RowBuf::empty(rank))
+        })
+    }
+}
+
 struct Training<'a> {
     course: &'a Course,
     loss: &'a dyn PairLoss,
@@ -179,6 +245,33 @@ struct Training<'a> {
     gradient: RowBuf,
     /// The map in the coordinates of the problem.
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+}
+
+impl<'a> Training<'a> {
+    fn new(
+        course: &'a Course,
+        loss: &'a dyn PairLoss,
+        plan: Plan<'a>,
+        field: &'a Field<'_>,
+        scale: f64,
+        to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+    ) -> Self {
+        Training {
+            course,
+            loss,
+            classes: plan.usable_classes(),
+            plan,
+            queries: field.queries(),
+            items: field.items(),
+            origin: field.origin(course.centre),
+            inverse: (1.0 / scale) as f32,
+            batch: Batch::default(),
+            rows: RowBuf::empty(field.dim()),
+            embedded: RowBuf::empty(course.rank),
+            gradient: RowBuf::empty(field.dim()),
+            to_map,
+        }
+    }
 }
 
 impl Descent for Training<'_> {

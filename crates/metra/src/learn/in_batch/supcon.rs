@@ -10,11 +10,12 @@
 
 use super::batch::Kind;
 use super::cosines::{Counts, PairLoss, exponentials};
-use super::{Course, SPACES, train};
+use super::{Course, SPACES, WithoutProxies, train};
 use crate::Result;
 use crate::learn::descent::Schedule;
 use crate::learn::field::Start;
 use crate::learn::parameters::{Checked, parameters, require};
+use crate::learn::rounds::ByRounds;
 use crate::learn::{Learner, Parameters, Problem, Run};
 use crate::metric::{Map, Space};
 use std::collections::BTreeMap;
@@ -61,7 +62,9 @@ impl SupCon {
         self.course().check()?;
         Ok(Checked(self))
     }
+}
 
+impl WithoutProxies for SupCon {
     fn course(&self) -> Course {
         Course {
             rank: self.rank,
@@ -93,6 +96,10 @@ impl Learner for Checked<SupCon> {
 
     fn spaces(&self) -> &'static [Space] {
         &SPACES
+    }
+
+    fn by_rounds(&self) -> Option<&dyn ByRounds> {
+        Some(self)
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {

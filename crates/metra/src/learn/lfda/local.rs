@@ -11,7 +11,7 @@
 //! of a class are made block by block and thrown away: twice, once for σ and once for A.
 
 use crate::Result;
-use crate::data::{Corpus, RowId};
+use crate::data::{Corpus, Keys, RowId};
 use crate::execute::{keyed_sums, moments, within_scatter};
 use crate::learn::Run;
 use crate::linalg::{RowBuf, Symmetric, accumulate_product, product};
@@ -37,9 +37,9 @@ pub(super) fn local_spread(
     neighbours: usize,
     run: &Run<'_>,
 ) -> Result<LocalSpread> {
-    let sums = keyed_sums(corpus, labels.of(), labels.classes())?;
+    let sums = keyed_sums(corpus, Keys::Class(labels.of()), labels.classes())?;
     let sizes: Vec<f64> = sums.counts.iter().map(|count| *count as f64).collect();
-    let plain = within_scatter(corpus, labels.of(), &sums, &sizes)?;
+    let plain = within_scatter(corpus, Keys::Class(labels.of()), &sums, &sizes)?;
     let total = moments(corpus)?.covariance;
     let dim = corpus.dim();
     let (mut local, mut within) = (Mat::<f64>::zeros(dim, dim), Mat::<f64>::zeros(dim, dim));

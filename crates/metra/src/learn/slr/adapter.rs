@@ -15,6 +15,7 @@ use super::side::{Inverse, Inversion, Side, product};
 use super::sparse_sums;
 use super::target::{Target, Thresholds};
 use crate::Result;
+use crate::data::Keys;
 use crate::learn::parameters::{Checked, parameters, require};
 use crate::learn::{Learner, Parameters, Problem, Run};
 use crate::linalg::RowBuf;
@@ -131,7 +132,7 @@ impl Scale {
     ) -> Result<Self> {
         let mean = |side: &Side<'_>| -> Result<Vec<f64>> {
             let keys = vec![0; side.len() as usize];
-            let sums = side.sums(&keys, 1)?;
+            let sums = side.sums(Keys::Class(&keys), 1)?;
             Ok((0..side.width())
                 .map(|i| sums[(i, 0)] / side.len() as f64)
                 .collect())
@@ -143,7 +144,7 @@ impl Scale {
         let labels = problem.supervision().as_labels();
         let (mut sum, mut weight) = match labels {
             Some(labels) => {
-                let sums = queries.sums(labels.of(), labels.classes())?;
+                let sums = queries.sums(Keys::Class(labels.of()), labels.classes())?;
                 let pairs: f64 = (0..labels.classes() as u32)
                     .map(|class| (labels.members(class).len() as f64).powi(2))
                     .sum();

@@ -32,7 +32,7 @@ pub use sketch::Compression;
 
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
 use super::{Learner, Parameters, Problem, Run};
-use crate::data::RowId;
+use crate::data::{Keys, RowId};
 use crate::linalg::RowBuf;
 use crate::metric::{Map, Space};
 use crate::supervision::Supervision;
@@ -230,7 +230,7 @@ impl Sums {
         target: &Target,
     ) -> Result<Self> {
         match supervision.as_labels() {
-            Some(labels) => Ok(Sums::Classes(left.sums(labels.of(), labels.classes())?)),
+            Some(labels) => Ok(Sums::Classes(left.sums(Keys::Class(labels.of()), labels.classes())?)),
             None => Ok(Sums::Dense(sparse_sums(left, right, target)?)),
         }
     }

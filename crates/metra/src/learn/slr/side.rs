@@ -6,7 +6,7 @@
 //! rows of either side at target 0, and it keeps the problem one of least squares, so that its
 //! best solution of a given rank is a truncated singular value decomposition.
 
-use crate::data::{Corpus, RowId, SCAN_ROWS};
+use crate::data::{Corpus, Keys, RowId, SCAN_ROWS};
 use crate::execute::{Moments, keyed_sums, moments};
 use crate::learn::parameters::Choice;
 use crate::linalg::{Eigen, RowBuf, Rows, Symmetric, transposed_product};
@@ -109,7 +109,7 @@ impl<'a> Side<'a> {
     }
 
     /// Sums of the rows by key, one column a key (d̃ × keys).
-    pub(super) fn sums(&self, keys: &[u32], count: usize) -> Result<Mat<f64>> {
+    pub(super) fn sums(&self, keys: Keys<'_>, count: usize) -> Result<Mat<f64>> {
         let found = keyed_sums(self.corpus, keys, count)?;
         let dim = self.corpus.dim();
         Ok(Mat::from_fn(self.width(), count, |row, key| {
@@ -357,7 +357,7 @@ mod tests {
                 }
             }
             let keys: Vec<u32> = (0..1500).map(|row| row % 3).collect();
-            let by_key = side.sums(&keys, 3).unwrap();
+            let by_key = side.sums(Keys::Class(&keys), 3).unwrap();
             for i in 0..side.width() {
                 let wanted: f64 = (0..500).map(|n| prepared[(3 * n + 1, i)]).sum();
                 assert!((by_key[(i, 1)] - wanted).abs() < 1e-6);

@@ -3,7 +3,7 @@
 use super::sketch::gaussian;
 use super::*;
 use crate::data::synthetic::Nuisance;
-use crate::data::{Batch, Corpus, MemoryCorpus};
+use crate::data::{Batch, Corpus, Keys, MemoryCorpus};
 use crate::metric::{Chain, Embedding};
 use crate::random::Stream;
 use crate::supervision::{Judgement, Judgements, Labels};
@@ -146,7 +146,7 @@ fn class_sums_and_closed_form_equal_an_iterative_solve() {
     let labels = supervision.as_labels().unwrap();
     let side = Side::new(&rows, true, true).unwrap();
     let x = side.prepared(rows.rows());
-    let sums = side.sums(labels.of(), labels.classes()).unwrap();
+    let sums = side.sums(Keys::Class(labels.of()), labels.classes()).unwrap();
     let dense = product(product(x.transpose(), same.as_ref()).as_ref(), x.as_ref());
     assert_near(&product(sums.as_ref(), sums.transpose()), &dense, 1e-10);
     let ridge = side.ridge(RIDGE);

@@ -20,6 +20,7 @@ use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::Field;
 use super::orthonormal::pull_to_orthonormal;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
+use super::rounds::{ByRounds, Ground, Stretch, finished, restored, take};
 use super::warp::{Minibatch, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
 use crate::Result;
@@ -130,6 +131,10 @@ impl Learner for Checked<Warca> {
         self.0.values()
     }
 
+    fn by_rounds(&self) -> Option<&dyn ByRounds> {
+        Some(self)
+    }
+
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;
@@ -137,6 +142,41 @@ impl Learner for Checked<Warca> {
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
         train(settings, "warca", relevance, &field, run)
+    }
+}
+
+impl ByRounds for Checked<Warca> {
+    fn planned_steps(&self) -> u64 {
+        self.0.steps
+    }
+
+    fn begin(&self, problem: &Problem<'_>, ground: &Ground, seed: u64) -> Result<Vec<f32>> {
+        require_rank(self.0.rank, problem.dim())?;
+        let field = Field::plain(problem, ground.mean.clone());
+        let map = field.start("warca", self.0.start, self.0.rank, seed)?;
+        Ok(State::new(map).into_numbers())
+    }
+
+    fn advance(
+        &self,
+        shard: &Problem<'_>,
+        ground: &Ground,
+        stretch: Stretch,
+        state: &mut Vec<f32>,
+    ) -> Result<f64> {
+        let field = Field::plain(shard, ground.mean.clone());
+        let to_map = |map: &RowBuf| finished(map, ground, self.0.centre);
+        let relevance = shard.relevance("warca")?;
+        let mut training = Training::new(&self.0, relevance, &field, ground.scale, &to_map);
+        let mut moving = State::from_numbers(self.0.rank, shard.dim(), state)?;
+        let loss = take(&mut training, &mut moving, stretch)?;
+        *state = moving.into_numbers();
+        Ok(loss)
+    }
+
+    fn end(&self, ground: &Ground, state: &[f32]) -> Result<Map> {
+        let state = State::from_numbers(self.0.rank, ground.mean.len(), state)?;
+        finished(&state.map, ground, self.0.centre)
     }
 }
 
@@ -153,19 +193,7 @@ fn train(
     let inverse = (1.0 / scale) as f32;
     let map = field.start(learner, settings.start, settings.rank, run.seed)?;
     let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
-    let mut training = Training {
-        settings,
-        relevance,
-        queries: field.queries(),
-        items: field.items(),
-        centre: field.centre(),
-        inverse,
-        warp: settings.warp(),
-        workspace: Workspace::default(),
-        batch: Minibatch::default(),
-        rows: RowBuf::empty(field.dim()),
-        to_map: &carry_back,
-    };
+    let mut training = Training::new(settings, relevance, field, scale, &carry_back);
     let state = State::new(map);
     let map = descend(settings.schedule(), &mut training, state, run)?;
     if let Map::LowRank(map) = &map {
@@ -203,6 +231,17 @@ impl State {
         let adam = Adam::new(map.values().len());
         State { map, adam }
     }
+
+    fn into_numbers(self) -> Vec<f32> {
+        let mut numbers = self.map.values().to_vec();
+        self.adam.write(&mut numbers);
+        numbers
+    }
+
+    fn from_numbers(rank: usize, dim: usize, numbers: &[f32]) -> Result<Self> {
+        let [(map, adam)] = restored([(rank, dim)], numbers)?;
+        Ok(State { map, adam })
+    }
 }
 
 /// Minibatches over vectors in whatever coordinates they are given.
@@ -219,6 +258,30 @@ struct Training<'a> {
     rows: RowBuf,
     /// The map in the coordinates of the problem.
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+}
+
+impl<'a> Training<'a> {
+    fn new(
+        settings: &'a Warca,
+        relevance: &'a dyn Relevance,
+        field: &'a Field<'_>,
+        scale: f64,
+        to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+    ) -> Self {
+        Training {
+            settings,
+            relevance,
+            queries: field.queries(),
+            items: field.items(),
+            centre: field.centre(),
+            inverse: (1.0 / scale) as f32,
+            warp: settings.warp(),
+            workspace: Workspace::default(),
+            batch: Minibatch::default(),
+            rows: RowBuf::empty(field.dim()),
+            to_map,
+        }
+    }
 }
 
 impl Descent for Training<'_> {

@@ -1,0 +1,165 @@
+//! A table as a corpus: learners ask it for moments and sums, and it sends the passes to its rows.
+
+use crate::columns::{Vectors, first_list_length, texts, vector_dim};
+use crate::engine::{Columns, Engine};
+use crate::operators::first_row;
+use crate::table::Table;
+use crate::{Error, Result};
+use datafusion::arrow::array::Array;
+use metra::data::{Corpus, Elsewhere, Groups, Part, RowId, SCAN_ROWS, Task};
+use metra::execute::fetched;
+use metra::linalg::{RowBuf, Rows};
+use metra::supervision::Labels;
+use std::ops::{ControlFlow, Range};
+
+/// A table of vectors that lies elsewhere.
+pub struct TableCorpus<'a> {
+    engine: &'a Engine,
+    table: Table,
+    columns: Columns,
+}
+
+impl<'a> TableCorpus<'a> {
+    /// The vectors of a column; of the first column of vectors where none is named.
+    pub fn new(engine: &'a Engine, table: Table, vectors: Option<&str>) -> Result<Self> {
+        let column = match vectors {
+            Some(name) => name.to_owned(),
+            None => table.vector_column()?,
+        };
+        let dim = match vector_dim(&column, table.column(&column)?)? {
+            Some(dim) => dim,
+            None => first_length(engine, &table, &column)?,
+        };
+        Ok(TableCorpus {
+            engine,
+            table,
+            columns: Columns {
+                vectors: (column, dim),
+                classes: None,
+                groups: None,
+            },
+        })
+    }
+
+    /// Read a column of classes, which later passes are keyed by.
+    pub fn labels(&mut self, column: &str) -> Result<Labels> {
+        let labels = Labels::from_names(&self.names(column)?)?;
+        self.columns.classes = Some((column.to_owned(), labels.names().to_vec()));
+        Ok(labels)
+    }
+
+    /// Read a column of groups (camera, session), which later passes are keyed by.
+    pub fn groups(&mut self, column: &str) -> Result<Groups> {
+        let groups = Groups::new(&self.names(column)?);
+        self.columns.groups = Some((column.to_owned(), groups.names().to_vec()));
+        Ok(groups)
+    }
+
+    /// The values of a column as text, one a row.
+    pub fn names(&self, column: &str) -> Result<Vec<String>> {
+        self.table.column(column)?;
+        let mut names = Vec::with_capacity(self.table.len() as usize);
+        let all: Vec<usize> = (0..self.table.shards()).collect();
+        self.engine.read(&self.table, &[column], &all, &mut |batch| {
+            let found = batch.column_by_name(column);
+            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
+            for name in texts(column, found)? {
+                let row = names.len() as u64;
+                let problem = || format!("column {column}: expected a value, but found null");
+                names.push(name.ok_or_else(|| {
+                    Error::Library(metra::Error::Row {
+                        row,
+                        problem: problem(),
+                    })
+                })?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(names)
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The columns that passes read.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+}
+
+fn first_length(engine: &Engine, table: &Table, column: &str) -> Result<usize> {
+    let mut length = None;
+    let first = table.shards_within(0..1);
+    engine.read(table, &[column], &first, &mut |batch| {
+        let lists = batch.column_by_name(column).filter(|list| !list.is_empty());
+        length = lists.and_then(first_list_length);
+        Ok(match length {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    })?;
+    length.ok_or_else(|| Error::table(table.address(), "there is no vector"))
+}
+
+impl Corpus for TableCorpus<'_> {
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.columns.vectors.1
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> metra::Result<()> {
+        if let Some(row) = rows.iter().find(|row| **row >= self.len()) {
+            return Err(metra::Error::Row {
+                row: *row,
+                problem: format!("there is no such row: the table has {} rows", self.len()),
+            });
+        }
+        *out = fetched(self, rows)?;
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> metra::Result<()>,
+    ) -> metra::Result<()> {
+        let shards = self.table.shards_within(range.clone());
+        let (column, dim) = &self.columns.vectors;
+        let mut vectors = Vectors::default();
+        let mut next = 0;
+        self.engine.read(&self.table, &[column], &shards, &mut |batch| {
+            let found = batch.column_by_name(column);
+            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
+            // Pieces carry the number of their first row; inside one, rows follow each other.
+            let first = next.max(first_row(batch)?);
+            next = first + batch.num_rows() as u64;
+            let rows = vectors.rows(found, *dim, first)?;
+            let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
+            let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;
+            for from in (start..end).step_by(SCAN_ROWS) {
+                let to = end.min(from + SCAN_ROWS);
+                visit(first + from as u64, rows.slice(from, to))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(())
+    }
+
+    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+        Some(Box::new(Sent(self)))
+    }
+}
+
+struct Sent<'a>(&'a TableCorpus<'a>);
+
+impl Elsewhere for Sent<'_> {
+    fn run(&self, task: Task) -> metra::Result<Vec<Part>> {
+        let corpus = self.0;
+        Ok(corpus.engine.run(&corpus.table, &corpus.columns, &task)?)
+    }
+}

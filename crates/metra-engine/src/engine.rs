@@ -1,0 +1,220 @@
+//! Who carries plans out: DataFusion on the threads of this process, or a cluster of Ballista's.
+//!
+//! Both are given the same plan of the same operators over the same shards, so both give the same
+//! bytes. The face of this crate is synchronous; what waits for others waits here.
+
+use crate::carried::Carried;
+use crate::error::from_engine;
+use crate::operators::{FoldExec, MergeExec, Work, blocks};
+use crate::stores::{self, Place};
+use crate::table::Table;
+use crate::{Error, Result};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, collect};
+use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
+use metra::data::{Part, Task};
+use metra::execute::encode;
+use metra::passes::Ready;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Numbers in a batch of vectors, about: 4 MB.
+const BATCH_NUMBERS: usize = 1 << 20;
+/// Tasks that merge, where there is more than one.
+const MERGING: usize = 4;
+
+/// Carries passes over tables out.
+pub struct Engine {
+    tokio: tokio::runtime::Runtime,
+    environment: Arc<RuntimeEnv>,
+    threads: usize,
+    scratch: Option<Place>,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// The columns of a table that passes read.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    /// The vectors, and their length.
+    pub vectors: (String, usize),
+    /// The classes with their names, in the order of their numbers.
+    pub classes: Option<(String, Vec<String>)>,
+    /// The groups with their names, in the order of their numbers.
+    pub groups: Option<(String, Vec<String>)>,
+}
+
+impl Engine {
+    /// DataFusion in this process, on so many threads.
+    pub fn here(threads: usize) -> Result<Engine> {
+        let threads = threads.max(1);
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_all()
+            .build();
+        Ok(Engine {
+            tokio: tokio.map_err(|e| Error::engine("starting the engine", e))?,
+            environment: stores::runtime()?,
+            threads,
+            scratch: None,
+            stop: None,
+        })
+    }
+
+    /// The same with a folder for settings that are too large for a plan.
+    pub fn with_scratch(mut self, address: &str) -> Result<Engine> {
+        let address = match address.ends_with('/') {
+            true => address.to_owned(),
+            false => format!("{address}/"),
+        };
+        self.scratch = Some(Place::parse(&address)?);
+        Ok(self)
+    }
+
+    /// The same, ending with [`metra::Error::Interrupted`] once `stop` is set.
+    pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Engine {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// The layout of a table; a shard has about `shard_rows` rows.
+    pub fn open(&self, address: &str, shard_rows: u64) -> Result<Table> {
+        self.wait(Table::open(address, shard_rows, &self.environment))
+    }
+
+    /// Run a pass over all rows of a table that it is about, and merge what its shards say.
+    pub fn run(&self, table: &Table, columns: &Columns, task: &Task) -> Result<Vec<Part>> {
+        let shards = match &task.rows {
+            None => (0..table.shards()).collect(),
+            Some(rows) => table.shards_with(rows),
+        };
+        // Columns that the pass does not ask for are not read.
+        let ready = Ready::task(task)?;
+        let columns = Columns {
+            vectors: columns.vectors.clone(),
+            classes: (columns.classes.clone()).filter(|_| ready.needs_classes()),
+            groups: (columns.groups.clone()).filter(|_| ready.needs_groups()),
+        };
+        let work = Arc::new(self.wait(self.work(&columns, task))?);
+        let plan = self.plan(table, &columns, work, &shards)?;
+        let doing = format!("the pass \"{}\" over {}", task.name, table.address());
+        let merged = self.wait(self.execute(plan, &doing))?;
+        blocks::whole(&merged)
+    }
+
+    async fn work(&self, columns: &Columns, task: &Task) -> Result<Work> {
+        let pack = |bytes| Carried::pack(bytes, self.scratch.as_ref(), &self.environment);
+        let mut prepare = Vec::new();
+        for model in &task.prepare {
+            prepare.push(pack(model.clone()).await?);
+        }
+        let names = async |of: &Option<(String, Vec<String>)>| match of {
+            None => Ok::<_, Error>(None),
+            Some((column, names)) => Ok(Some((column.clone(), pack(encode(names)?).await?))),
+        };
+        Ok(Work {
+            name: task.name.to_owned(),
+            spec: pack(task.spec.clone()).await?,
+            keys: task.keys.into(),
+            prepare,
+            vectors: (columns.vectors.0.clone(), columns.vectors.1 as u64),
+            classes: names(&columns.classes).await?,
+            groups: names(&columns.groups).await?,
+        })
+    }
+
+    fn plan(
+        &self,
+        table: &Table,
+        columns: &Columns,
+        work: Arc<Work>,
+        shards: &[usize],
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let failed = |e| Error::engine(format!("planning \"{}\"", work.name), e);
+        let mut read = vec![columns.vectors.0.as_str()];
+        let keyed = [&columns.classes, &columns.groups].into_iter().flatten();
+        read.extend(keyed.map(|(column, _)| column.as_str()));
+        read.dedup();
+        let rows = BATCH_NUMBERS / columns.vectors.1.max(1);
+        let rows = rows.next_power_of_two().clamp(1024, 8192);
+        let scan = table.scan(&read, shards, self.partitions(shards.len()), Some(rows))?;
+        let folded = Arc::new(FoldExec::new(scan, work.clone()));
+        let schema = folded.schema();
+        let by_block = vec![
+            col("part", &schema).map_err(failed)?,
+            col("block", &schema).map_err(failed)?,
+        ];
+        let exchange = RepartitionExec::try_new(folded, Partitioning::Hash(by_block, MERGING));
+        let exchange = Arc::new(exchange.map_err(failed)?);
+        Ok(Arc::new(MergeExec::new(exchange)))
+    }
+
+    /// Tasks of a scan over so many shards.
+    fn partitions(&self, shards: usize) -> usize {
+        self.threads.min(shards).max(1)
+    }
+
+    async fn execute(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        doing: &str,
+    ) -> Result<Vec<RecordBatch>> {
+        let found = collect(plan, self.context()).await;
+        found.map_err(|e| from_engine(doing, e))
+    }
+
+    fn context(&self) -> Arc<TaskContext> {
+        let mut config = SessionConfig::new().with_target_partitions(self.threads);
+        config.options_mut().execution.enable_file_stream_work_stealing = false;
+        let context = TaskContext::default().with_session_config(config);
+        Arc::new(context.with_runtime(self.environment.clone()))
+    }
+
+    /// Show batches of some columns to this process, in the order of the table, until it has seen
+    /// enough.
+    pub fn read(
+        &self,
+        table: &Table,
+        columns: &[&str],
+        shards: &[usize],
+        visit: &mut dyn FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let plan = table.scan(columns, shards, 1, None)?;
+        let doing = format!("reading {}", table.address());
+        let failed = |e| from_engine(&doing, e);
+        self.wait(async {
+            let mut batches = plan.execute(0, self.context()).map_err(failed)?;
+            while let Some(batch) = batches.try_next().await.map_err(failed)? {
+                if visit(&batch)?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Wait for something, unless somebody asks to stop.
+    fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let stop = self.stop.clone();
+        self.tokio.block_on(async {
+            tokio::pin!(future);
+            loop {
+                let pause = tokio::time::sleep(Duration::from_millis(50));
+                tokio::select! {
+                    found = &mut future => return found,
+                    () = pause => {}
+                }
+                if stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                    return Err(Error::Library(metra::Error::Interrupted));
+                }
+            }
+        })
+    }
+}

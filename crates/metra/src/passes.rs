@@ -1,0 +1,181 @@
+//! The passes that another machine carries out: every [`Statistic`] of the library by its name.
+//!
+//! A machine that reads rows is given names and bytes. Here they become running statistics again,
+//! with the preparation that rows go through first.
+
+use crate::data::{KeyedBy, Part, Task};
+use crate::execute::{
+    Chosen, ColumnSums, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
+};
+use crate::learn::rounds::{LocalSteps, PairScale};
+use crate::linalg::{RowBuf, Rows};
+use crate::metric::{Model, Step};
+use crate::search::NearestRows;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// A pass that other machines know by name.
+pub struct Pass {
+    name: &'static str,
+    ready: fn(&[u8]) -> Result<Box<dyn Starting>>,
+}
+
+/// All passes. A machine that lacks one of them cannot take part.
+pub const ALL: &[Pass] = &[
+    pass::<OuterSums>(),
+    pass::<ColumnSums>(),
+    pass::<KeyedSums>(),
+    pass::<WithinSums>(),
+    pass::<Chosen>(),
+    pass::<PairScale>(),
+    pass::<LocalSteps>(),
+    pass::<NearestRows>(),
+];
+
+const fn pass<S: Statistic + 'static>() -> Pass {
+    Pass {
+        name: S::NAME,
+        ready: |spec| Ok(Box::new(Settings::<S>(decode(spec)?))),
+    }
+}
+
+impl Pass {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Rows as they were read, with what belongs to each.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming<'a> {
+    /// Number of the first row; the others follow it.
+    pub first: u64,
+    /// The vectors.
+    pub rows: Rows<'a>,
+    /// The class of each row, where [`Ready::needs_classes`].
+    pub classes: Option<&'a [u32]>,
+    /// The group of each row, where [`Ready::needs_groups`].
+    pub groups: Option<&'a [u32]>,
+}
+
+/// A task whose settings have been read, ready to start on any number of shards.
+pub struct Ready {
+    statistic: Box<dyn Starting>,
+    keys: KeyedBy,
+    prepare: Vec<Model>,
+}
+
+impl Ready {
+    /// Read a task by its name and bytes.
+    pub fn new(name: &str, spec: &[u8], keys: KeyedBy, prepare: &[Vec<u8>]) -> Result<Self> {
+        let known = ALL.iter().find(|pass| pass.name == name);
+        let pass = known.ok_or_else(|| {
+            let names: Vec<&str> = ALL.iter().map(Pass::name).collect();
+            Error::parameter("pass", format!("one of {}", names.join(", ")), name)
+        })?;
+        Ok(Ready {
+            statistic: (pass.ready)(spec)?,
+            keys,
+            prepare: (prepare.iter())
+                .map(|model| Model::from_bytes(model))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Read a task of this process.
+    pub fn task(task: &Task) -> Result<Self> {
+        Self::new(task.name, &task.spec, task.keys, &task.prepare)
+    }
+
+    /// Whether rows must come with their class.
+    pub fn needs_classes(&self) -> bool {
+        self.keys == KeyedBy::Class
+    }
+
+    /// Whether rows must come with their group.
+    pub fn needs_groups(&self) -> bool {
+        let steps = self.prepare.iter().flat_map(|model| model.chain.steps());
+        let mut steps = steps.filter(|step| matches!(step, Step::CentreGroups { .. }));
+        self.keys == KeyedBy::Group || steps.next().is_some()
+    }
+
+    /// Begin a shard.
+    pub fn start(self: &Arc<Self>, shard: u64) -> Result<Started> {
+        Ok(Started {
+            ready: self.clone(),
+            running: self.statistic.start(shard)?,
+            buffer: RowBuf::empty(1),
+        })
+    }
+}
+
+/// A task on its way through one shard.
+pub struct Started {
+    ready: Arc<Ready>,
+    running: Box<dyn Running>,
+    buffer: RowBuf,
+}
+
+impl Started {
+    /// See some rows of the shard, in order.
+    pub fn update(&mut self, incoming: &Incoming<'_>) -> Result<()> {
+        let keys = match self.ready.keys {
+            KeyedBy::Nothing => None,
+            KeyedBy::Class => incoming.classes,
+            KeyedBy::Group => incoming.groups,
+        };
+        if self.ready.keys != KeyedBy::Nothing && keys.map(<[u32]>::len) != Some(incoming.rows.len())
+        {
+            let found = keys.map_or(0, <[u32]>::len);
+            return Err(Error::shape("keys of the rows", incoming.rows.len(), found));
+        }
+        let first = incoming.first;
+        let rows = if self.ready.prepare.is_empty() {
+            incoming.rows
+        } else {
+            self.buffer.clear(incoming.rows.dim());
+            self.buffer.extend(incoming.rows);
+            let steps = self.ready.prepare.iter();
+            for step in steps.flat_map(|model| model.chain.steps()) {
+                step.apply(first, incoming.groups, &mut self.buffer)?;
+            }
+            self.buffer.rows()
+        };
+        self.running.update(&Sample { first, rows, keys })
+    }
+
+    /// What the shard has to say.
+    pub fn close(self) -> Result<Vec<Part>> {
+        self.running.close()
+    }
+}
+
+trait Starting: Send + Sync {
+    fn start(&self, shard: u64) -> Result<Box<dyn Running>>;
+}
+
+struct Settings<S: Statistic>(S::Spec);
+
+impl<S: Statistic + 'static> Starting for Settings<S> {
+    fn start(&self, shard: u64) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Once(S::start(&self.0, shard)?)))
+    }
+}
+
+trait Running: Send {
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()>;
+    fn close(self: Box<Self>) -> Result<Vec<Part>>;
+}
+
+struct Once<S>(S);
+
+impl<S: Statistic> Running for Once<S> {
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        self.0.update(sample)
+    }
+
+    fn close(self: Box<Self>) -> Result<Vec<Part>> {
+        self.0.close()
+    }
+}
