@@ -21,10 +21,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("execute", &["linalg", "data"]),
     ("supervision", &["linalg", "data"]),
     ("metric", &["linalg", "data"]),
-    ("search", &["linalg", "data", "metric", "supervision"]),
+    (
+        "search",
+        &["linalg", "data", "execute", "metric", "supervision"],
+    ),
     (
         "evaluate",
-        &["linalg", "data", "metric", "supervision", "search"],
+        &[
+            "linalg",
+            "data",
+            "execute",
+            "metric",
+            "supervision",
+            "search",
+        ],
     ),
     (
         "learn",
@@ -37,6 +47,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "metric",
             "search",
             "evaluate",
+        ],
+    ),
+    (
+        "passes",
+        &[
+            "linalg", "data", "execute", "metric", "search", "evaluate", "learn",
         ],
     ),
     (

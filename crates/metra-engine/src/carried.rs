@@ -31,7 +31,7 @@ pub(crate) enum Carried {
 
 impl Carried {
     /// Pack bytes; `scratch` is a folder that all machines reach.
-    pub async fn pack(
+    pub(crate) async fn pack(
         bytes: Vec<u8>,
         scratch: Option<&Place>,
         runtime: &RuntimeEnv,
@@ -59,7 +59,7 @@ impl Carried {
     }
 
     /// The bytes.
-    pub async fn unpack(&self, runtime: &RuntimeEnv) -> Result<Arc<Vec<u8>>> {
+    pub(crate) async fn unpack(&self, runtime: &RuntimeEnv) -> Result<Arc<Vec<u8>>> {
         let (address, digest) = match self {
             Carried::Inline(bytes) => return Ok(Arc::new(bytes.clone())),
             Carried::Stored { address, digest } => (address, digest),
@@ -90,7 +90,9 @@ type Recent = BTreeMap<[u8; 32], Arc<Vec<u8>>>;
 fn recent() -> std::sync::MutexGuard<'static, Recent> {
     static KNOWN: Mutex<Recent> = Mutex::new(BTreeMap::new());
     // A panic elsewhere leaves whole objects behind.
-    KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    KNOWN
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

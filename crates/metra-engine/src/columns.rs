@@ -160,7 +160,9 @@ impl Names {
         Names {
             column: column.to_owned(),
             by_number: by_number.collect(),
-            by_text: numbered().map(|(name, number)| (name.clone(), number)).collect(),
+            by_text: numbered()
+                .map(|(name, number)| (name.clone(), number))
+                .collect(),
         }
     }
 

@@ -60,21 +60,22 @@ impl<'a> TableCorpus<'a> {
         self.table.column(column)?;
         let mut names = Vec::with_capacity(self.table.len() as usize);
         let all: Vec<usize> = (0..self.table.shards()).collect();
-        self.engine.read(&self.table, &[column], &all, &mut |batch| {
-            let found = batch.column_by_name(column);
-            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
-            for name in texts(column, found)? {
-                let row = names.len() as u64;
-                let problem = || format!("column {column}: expected a value, but found null");
-                names.push(name.ok_or_else(|| {
-                    Error::Library(metra::Error::Row {
-                        row,
-                        problem: problem(),
-                    })
-                })?);
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        self.engine
+            .read(&self.table, &[column], &all, &mut |batch| {
+                let found = batch.column_by_name(column);
+                let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
+                for name in texts(column, found)? {
+                    let row = names.len() as u64;
+                    let problem = || format!("column {column}: expected a value, but found null");
+                    names.push(name.ok_or_else(|| {
+                        Error::Library(metra::Error::Row {
+                            row,
+                            problem: problem(),
+                        })
+                    })?);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
         Ok(names)
     }
 
@@ -132,21 +133,22 @@ impl Corpus for TableCorpus<'_> {
         let (column, dim) = &self.columns.vectors;
         let mut vectors = Vectors::default();
         let mut next = 0;
-        self.engine.read(&self.table, &[column], &shards, &mut |batch| {
-            let found = batch.column_by_name(column);
-            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
-            // Pieces carry the number of their first row; inside one, rows follow each other.
-            let first = next.max(first_row(batch)?);
-            next = first + batch.num_rows() as u64;
-            let rows = vectors.rows(found, *dim, first)?;
-            let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
-            let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;
-            for from in (start..end).step_by(SCAN_ROWS) {
-                let to = end.min(from + SCAN_ROWS);
-                visit(first + from as u64, rows.slice(from, to))?;
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        self.engine
+            .read(&self.table, &[column], &shards, &mut |batch| {
+                let found = batch.column_by_name(column);
+                let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
+                // Pieces carry the number of their first row; inside one, rows follow each other.
+                let first = next.max(first_row(batch)?);
+                next = first + batch.num_rows() as u64;
+                let rows = vectors.rows(found, *dim, first)?;
+                let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
+                let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;
+                for from in (start..end).step_by(SCAN_ROWS) {
+                    let to = end.min(from + SCAN_ROWS);
+                    visit(first + from as u64, rows.slice(from, to))?;
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use crate::carried::Carried;
 use crate::error::from_engine;
-use crate::operators::{FoldExec, MergeExec, Work, blocks};
+use crate::operators::{EmbedWork, FoldExec, MergeExec, PassWork, Work, Written, blocks};
 use crate::stores::{self, Place};
 use crate::table::Table;
 use crate::{Error, Result};
@@ -18,7 +18,8 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning, collect};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use metra::data::{Part, Task};
-use metra::execute::encode;
+use metra::execute::{decode, encode};
+use metra::metric::Model;
 use metra::passes::Ready;
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -49,6 +50,24 @@ pub struct Columns {
     pub classes: Option<(String, Vec<String>)>,
     /// The groups with their names, in the order of their numbers.
     pub groups: Option<(String, Vec<String>)>,
+}
+
+/// What to embed and where to.
+pub struct Embed<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Column of the vectors, and their length.
+    pub vectors: (String, usize),
+    /// Column of the groups, where the model wants one.
+    pub groups: Option<&'a str>,
+    /// Columns that are written along.
+    pub kept: Vec<String>,
+    /// Whether rows are queries.
+    pub as_queries: bool,
+    /// Whether numbers are written as f16.
+    pub half: bool,
+    /// Address of the folder.
+    pub folder: &'a str,
 }
 
 impl Engine {
@@ -102,14 +121,88 @@ impl Engine {
             classes: (columns.classes.clone()).filter(|_| ready.needs_classes()),
             groups: (columns.groups.clone()).filter(|_| ready.needs_groups()),
         };
-        let work = Arc::new(self.wait(self.work(&columns, task))?);
-        let plan = self.plan(table, &columns, work, &shards)?;
+        let work = Work::Pass(self.wait(self.work(&columns, task))?);
+        let mut read = vec![columns.vectors.0.as_str()];
+        let keyed = [&columns.classes, &columns.groups].into_iter().flatten();
+        read.extend(keyed.map(|(column, _)| column.as_str()));
         let doing = format!("the pass \"{}\" over {}", task.name, table.address());
-        let merged = self.wait(self.execute(plan, &doing))?;
-        blocks::whole(&merged)
+        self.fold(table, &read, columns.vectors.1, &shards, work, &doing)
     }
 
-    async fn work(&self, columns: &Columns, task: &Task) -> Result<Work> {
+    /// Embed all rows of a table and write them to a folder, one file a shard. Columns `kept` are
+    /// written along. Gives the rows and bytes written.
+    pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
+        let bytes = embed.model.to_bytes()?;
+        let model = Carried::pack(bytes, self.scratch.as_ref(), &self.environment);
+        let folder = match embed.folder.ends_with('/') {
+            true => embed.folder.to_owned(),
+            false => format!("{}/", embed.folder),
+        };
+        let (name, dim) = &embed.vectors;
+        let work = Work::Embed(EmbedWork {
+            model: self.wait(model)?,
+            vectors: (name.clone(), *dim as u64),
+            groups: embed.groups.map(str::to_owned),
+            kept: embed.kept.clone(),
+            as_queries: embed.as_queries,
+            half: embed.half,
+            folder: Place::parse(&folder)?.address(),
+        });
+        let mut read = vec![name.as_str()];
+        read.extend(embed.kept.iter().map(String::as_str));
+        read.extend(embed.groups);
+        let shards: Vec<usize> = (0..table.shards()).collect();
+        let doing = format!("embedding {}", table.address());
+        let parts = self.fold(table, &read, *dim, &shards, work, &doing)?;
+        let (mut rows, mut size) = (0, 0);
+        for part in parts {
+            for (_, _, words) in part.into_said()? {
+                let written: Written = decode(&words)?;
+                (rows, size) = (rows + written.rows, size + written.bytes);
+            }
+        }
+        if rows != table.len() {
+            return Err(Error::Library(metra::Error::Shape {
+                what: format!("rows written to {folder}"),
+                expected: table.len().to_string(),
+                found: rows.to_string(),
+            }));
+        }
+        Ok((rows, size))
+    }
+
+    /// Do some work on the rows of shards and merge what they say.
+    fn fold(
+        &self,
+        table: &Table,
+        columns: &[&str],
+        dim: usize,
+        shards: &[usize],
+        work: Work,
+        doing: &str,
+    ) -> Result<Vec<Part>> {
+        let failed = |e| Error::engine(format!("planning {doing}"), e);
+        let mut read: Vec<&str> = Vec::new();
+        for column in columns {
+            if !read.contains(column) {
+                read.push(column);
+            }
+        }
+        let rows = BATCH_NUMBERS / dim.max(1);
+        let rows = rows.next_power_of_two().clamp(1024, 8192);
+        let scan = table.scan(&read, shards, self.partitions(shards.len()), Some(rows))?;
+        let folded = Arc::new(FoldExec::new(scan, Arc::new(work)));
+        let schema = folded.schema();
+        let by_block = vec![
+            col("part", &schema).map_err(failed)?,
+            col("block", &schema).map_err(failed)?,
+        ];
+        let exchange = RepartitionExec::try_new(folded, Partitioning::Hash(by_block, MERGING));
+        let merged = MergeExec::new(Arc::new(exchange.map_err(failed)?));
+        blocks::whole(&self.wait(self.execute(Arc::new(merged), doing))?)
+    }
+
+    async fn work(&self, columns: &Columns, task: &Task) -> Result<PassWork> {
         let pack = |bytes| Carried::pack(bytes, self.scratch.as_ref(), &self.environment);
         let mut prepare = Vec::new();
         for model in &task.prepare {
@@ -119,7 +212,7 @@ impl Engine {
             None => Ok::<_, Error>(None),
             Some((column, names)) => Ok(Some((column.clone(), pack(encode(names)?).await?))),
         };
-        Ok(Work {
+        Ok(PassWork {
             name: task.name.to_owned(),
             spec: pack(task.spec.clone()).await?,
             keys: task.keys.into(),
@@ -130,49 +223,22 @@ impl Engine {
         })
     }
 
-    fn plan(
-        &self,
-        table: &Table,
-        columns: &Columns,
-        work: Arc<Work>,
-        shards: &[usize],
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let failed = |e| Error::engine(format!("planning \"{}\"", work.name), e);
-        let mut read = vec![columns.vectors.0.as_str()];
-        let keyed = [&columns.classes, &columns.groups].into_iter().flatten();
-        read.extend(keyed.map(|(column, _)| column.as_str()));
-        read.dedup();
-        let rows = BATCH_NUMBERS / columns.vectors.1.max(1);
-        let rows = rows.next_power_of_two().clamp(1024, 8192);
-        let scan = table.scan(&read, shards, self.partitions(shards.len()), Some(rows))?;
-        let folded = Arc::new(FoldExec::new(scan, work.clone()));
-        let schema = folded.schema();
-        let by_block = vec![
-            col("part", &schema).map_err(failed)?,
-            col("block", &schema).map_err(failed)?,
-        ];
-        let exchange = RepartitionExec::try_new(folded, Partitioning::Hash(by_block, MERGING));
-        let exchange = Arc::new(exchange.map_err(failed)?);
-        Ok(Arc::new(MergeExec::new(exchange)))
-    }
-
     /// Tasks of a scan over so many shards.
     fn partitions(&self, shards: usize) -> usize {
         self.threads.min(shards).max(1)
     }
 
-    async fn execute(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        doing: &str,
-    ) -> Result<Vec<RecordBatch>> {
+    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, doing: &str) -> Result<Vec<RecordBatch>> {
         let found = collect(plan, self.context()).await;
         found.map_err(|e| from_engine(doing, e))
     }
 
     fn context(&self) -> Arc<TaskContext> {
         let mut config = SessionConfig::new().with_target_partitions(self.threads);
-        config.options_mut().execution.enable_file_stream_work_stealing = false;
+        config
+            .options_mut()
+            .execution
+            .enable_file_stream_work_stealing = false;
         let context = TaskContext::default().with_session_config(config);
         Arc::new(context.with_runtime(self.environment.clone()))
     }
@@ -211,7 +277,10 @@ impl Engine {
                     found = &mut future => return found,
                     () = pause => {}
                 }
-                if stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                if stop
+                    .as_ref()
+                    .is_some_and(|stop| stop.load(Ordering::Relaxed))
+                {
                     return Err(Error::Library(metra::Error::Interrupted));
                 }
             }

@@ -14,6 +14,6 @@ mod stores;
 mod table;
 
 pub use corpus::TableCorpus;
-pub use engine::{Columns, Engine};
+pub use engine::{Columns, Embed, Engine};
 pub use error::{Error, Result};
 pub use table::Table;

@@ -10,12 +10,10 @@ use crate::{Error, Result};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::TableParquetOptions;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::datasource::physical_plan::{
-    FileGroup, FileScanConfigBuilder, ParquetSource,
-};
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -75,7 +73,10 @@ impl Table {
         let mut row = 0;
         for file in files {
             let named = |problem: String| {
-                Error::table(format!("{}{}", place.store.as_str(), file.location), problem)
+                Error::table(
+                    format!("{}{}", place.store.as_str(), file.location),
+                    problem,
+                )
             };
             let footer = DFParquetMetadata::new(store.as_ref(), &file);
             let footer = footer.fetch_metadata().await;
@@ -172,7 +173,10 @@ impl Table {
         let found = fields
             .find(|field| crate::columns::vector_dim(field.name(), field.data_type()).is_ok());
         found.map(|field| field.name().clone()).ok_or_else(|| {
-            Error::table(self.address.clone(), "there is no column of lists of numbers")
+            Error::table(
+                self.address.clone(),
+                "there is no column of lists of numbers",
+            )
         })
     }
 
@@ -248,8 +252,8 @@ impl Table {
             .with_table_partition_cols(extra.to_vec())
             .build();
         let whole = table_schema.table_schema().clone();
-        let mut source =
-            ParquetSource::new(table_schema).with_table_parquet_options(TableParquetOptions::default());
+        let mut source = ParquetSource::new(table_schema)
+            .with_table_parquet_options(TableParquetOptions::default());
         let predicate = match &self.filter {
             None => None,
             Some((column, value)) => Some(equals(&whole, column, value).map_err(failed)?),
@@ -280,7 +284,9 @@ impl Table {
             return Ok(scan);
         };
         let predicate = equals(&scan.schema(), column, value).map_err(failed)?;
-        Ok(Arc::new(FilterExec::try_new(predicate, scan).map_err(failed)?))
+        Ok(Arc::new(
+            FilterExec::try_new(predicate, scan).map_err(failed)?,
+        ))
     }
 
     /// Shards in consecutive runs of about equal length, one run a partition.
@@ -307,7 +313,11 @@ impl Table {
 
 async fn files_of(place: &Place, store: &dyn ObjectStore) -> Result<Vec<ObjectMeta>> {
     let failed = |e: object_store::Error| Error::table(place.address(), e);
-    let listed: Vec<ObjectMeta> = store.list(Some(&place.path)).try_collect().await.map_err(failed)?;
+    let listed: Vec<ObjectMeta> = store
+        .list(Some(&place.path))
+        .try_collect()
+        .await
+        .map_err(failed)?;
     let inside = |file: &ObjectMeta| {
         let name = file.location.filename().unwrap_or("");
         name.ends_with(".parquet") && !name.starts_with(['_', '.'])

@@ -13,7 +13,10 @@ fn assert_close(found: &Symmetric, expected: &Symmetric) {
     for i in 0..expected.dim() {
         for j in 0..=i {
             let difference = found.entries()[(i, j)] - expected.entries()[(i, j)];
-            assert!(difference.abs() <= 1e-12 * largest, "({i}, {j}): {difference}");
+            assert!(
+                difference.abs() <= 1e-12 * largest,
+                "({i}, {j}): {difference}"
+            );
         }
     }
 }

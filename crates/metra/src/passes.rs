@@ -4,6 +4,7 @@
 //! with the preparation that rows go through first.
 
 use crate::data::{KeyedBy, Part, Task};
+use crate::evaluate::{IrrelevantCounts, RelevantScores};
 use crate::execute::{
     Chosen, ColumnSums, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
 };
@@ -30,6 +31,8 @@ pub const ALL: &[Pass] = &[
     pass::<PairScale>(),
     pass::<LocalSteps>(),
     pass::<NearestRows>(),
+    pass::<RelevantScores>(),
+    pass::<IrrelevantCounts>(),
 ];
 
 const fn pass<S: Statistic + 'static>() -> Pass {
@@ -125,7 +128,8 @@ impl Started {
             KeyedBy::Class => incoming.classes,
             KeyedBy::Group => incoming.groups,
         };
-        if self.ready.keys != KeyedBy::Nothing && keys.map(<[u32]>::len) != Some(incoming.rows.len())
+        if self.ready.keys != KeyedBy::Nothing
+            && keys.map(<[u32]>::len) != Some(incoming.rows.len())
         {
             let found = keys.map_or(0, <[u32]>::len);
             return Err(Error::shape("keys of the rows", incoming.rows.len(), found));

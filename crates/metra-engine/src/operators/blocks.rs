@@ -102,7 +102,9 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<Vec<Part>> {
             part.insert(block.number, block.content);
         }
     }
-    let joined = parts.into_values().map(|blocks| Part::join(blocks.into_values()));
+    let joined = parts
+        .into_values()
+        .map(|blocks| Part::join(blocks.into_values()));
     Ok(joined.collect::<metra::Result<_>>()?)
 }
 

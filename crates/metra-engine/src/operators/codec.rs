@@ -6,15 +6,13 @@ use datafusion::common::internal_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_proto::physical_plan::{
-    PhysicalExtensionCodec, PhysicalProtoConverterExtension,
-};
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use metra::execute::{decode, encode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How plans with our operators are written and read on every machine.
-pub fn codec() -> Arc<dyn PhysicalExtensionCodec> {
+pub(crate) fn codec() -> Arc<dyn PhysicalExtensionCodec> {
     Arc::new(Codec::default())
 }
 

@@ -24,14 +24,14 @@ use std::sync::Arc;
 
 /// Merges blocks of the same part and number.
 #[derive(Debug)]
-pub struct MergeExec {
+pub(crate) struct MergeExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl MergeExec {
     /// Merge the blocks of `input`, whose partitions must keep blocks that belong together.
-    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let partitions = input.output_partitioning().partition_count();
         MergeExec {
             properties: properties(schema(), partitions),
@@ -83,9 +83,8 @@ impl ExecutionPlan for MergeExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
-        let merged = futures::stream::once(merge_all(input)).map(|merged| {
-            merged.map(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
-        });
+        let merged = futures::stream::once(merge_all(input))
+            .map(|merged| merged.map(|batches| futures::stream::iter(batches.into_iter().map(Ok))));
         let merged = merged.try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), merged)))
     }

@@ -5,14 +5,19 @@
 
 pub(crate) mod blocks;
 mod codec;
+mod embed;
 mod fold;
 mod merge;
+mod pass;
 
-pub use codec::codec;
-pub(crate) use fold::first_row;
-pub use fold::{FoldExec, Keyed, Work};
-pub use merge::MergeExec;
+pub(crate) use codec::codec;
+pub(crate) use embed::{EmbedWork, Written};
+pub(crate) use fold::{FoldExec, Work, first_row};
+pub(crate) use merge::MergeExec;
+pub(crate) use pass::PassWork;
 
+use crate::Error;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
@@ -39,4 +44,10 @@ fn replaced<P: ExecutionPlan + 'static>(
         Ok([input]) => Ok(Arc::new(make(input))),
         Err(children) => internal_err!("expected one input, but found {}", children.len()),
     }
+}
+
+/// A column of a batch by its name.
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> crate::Result<&'a ArrayRef> {
+    let found = batch.column_by_name(name);
+    found.ok_or_else(|| Error::table(name, "the column was not read"))
 }

@@ -75,7 +75,10 @@ impl Made {
         let labels = StringArray::from(self.classes[start..end].to_vec());
         let columns: [(&str, ArrayRef); 2] =
             [("label", Arc::new(labels)), ("vector", Arc::new(vectors))];
-        write(&self.path().join(format!("part-{file:03}.parquet")), &columns);
+        write(
+            &self.path().join(format!("part-{file:03}.parquet")),
+            &columns,
+        );
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -98,9 +101,9 @@ impl Made {
 /// Write columns to a file with row groups of 300 rows.
 pub(crate) fn write(path: &Path, columns: &[(&str, ArrayRef)]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let fields = columns.iter().map(|(name, array)| {
-        Field::new(*name, array.data_type().clone(), array.null_count() > 0)
-    });
+    let fields = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let arrays = columns.iter().map(|(_, array)| array.clone()).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays).unwrap();

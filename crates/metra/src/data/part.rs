@@ -108,12 +108,18 @@ impl Part {
     /// What [`Part::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Part> {
         let broken = |problem: String| Error::Data(format!("a partial result: {problem}"));
-        let (kind, rest) = bytes.split_first().ok_or_else(|| broken("is empty".into()))?;
+        let (kind, rest) = bytes
+            .split_first()
+            .ok_or_else(|| broken("is empty".into()))?;
         let (values, left) = rest.as_chunks::<8>();
         match *kind {
             SUM | COUNT if !left.is_empty() => Err(broken("ends within a number".into())),
-            SUM => Ok(Part::Sum(values.iter().map(|v| f64::from_le_bytes(*v)).collect())),
-            COUNT => Ok(Part::Count(values.iter().map(|v| u64::from_le_bytes(*v)).collect())),
+            SUM => Ok(Part::Sum(
+                values.iter().map(|v| f64::from_le_bytes(*v)).collect(),
+            )),
+            COUNT => Ok(Part::Count(
+                values.iter().map(|v| u64::from_le_bytes(*v)).collect(),
+            )),
             _ => postcard::from_bytes(rest).map_err(|e| broken(e.to_string())),
         }
     }
@@ -168,11 +174,7 @@ impl Nearest {
     fn merge(&mut self, other: Nearest) -> Result<()> {
         if self.rows.len() != other.rows.len() {
             let (expected, found) = (self.rows.len(), other.rows.len());
-            return Err(Error::shape(
-                "queries of a partial result",
-                expected,
-                found,
-            ));
+            return Err(Error::shape("queries of a partial result", expected, found));
         }
         let k = usize::try_from(self.k).unwrap_or(usize::MAX);
         for (mine, mut other) in self.rows.iter_mut().zip(other.rows) {

@@ -8,6 +8,7 @@
 //! but comparisons, `agreement` says how many of them a metric orders right.
 
 mod agreement;
+mod asked;
 mod counts;
 mod evaluation;
 mod gaussian;
@@ -23,6 +24,7 @@ mod truth;
 mod verification;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
+pub use asked::{Counted, IrrelevantCounts, Questions, RelevantScores, evaluate_asked};
 pub use evaluation::{Empty, Evaluation, Gain, Options, RECALL_LEVELS, Ties, evaluate};
 pub use gaussian::Gaussians;
 pub use knn::{knn_accuracy, knn_classes};

@@ -121,8 +121,7 @@ pub fn merge(total: &mut [Part], later: Vec<Part>) -> Result<()> {
 
 /// The parts as an array, where there must be this many.
 pub fn exactly<const N: usize>(parts: Vec<Part>) -> Result<[Part; N]> {
-    <[Part; N]>::try_from(parts)
-        .map_err(|parts| Error::shape("parts of a result", N, parts.len()))
+    <[Part; N]>::try_from(parts).map_err(|parts| Error::shape("parts of a result", N, parts.len()))
 }
 
 /// Settings or words as bytes that another machine with the same version reads.

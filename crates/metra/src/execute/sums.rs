@@ -88,7 +88,12 @@ mod tests {
     #[test]
     fn sums_by_hand() {
         let rows = RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
-        let found = keyed_sums(&MemoryCorpus::new(rows).unwrap(), Keys::Class(&[1, 0, 1]), 3).unwrap();
+        let found = keyed_sums(
+            &MemoryCorpus::new(rows).unwrap(),
+            Keys::Class(&[1, 0, 1]),
+            3,
+        )
+        .unwrap();
         assert_eq!(found.counts, vec![1, 2, 0]);
         assert_eq!(found.mean(1), vec![3.0, 4.0]);
         assert_eq!(found.mean(2), vec![0.0, 0.0]);

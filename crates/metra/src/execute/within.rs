@@ -92,7 +92,10 @@ mod tests {
         // Class 0: 1 and 3 about 2, class 1: 10, 11 and 15 about 12. With weights 5 and 7:
         // 5·(1 + 1) + 7·(4 + 1 + 9) = 108.
         let rows = RowBuf::from_values(vec![1.0, 10.0, 11.0, 3.0, 15.0], 1).unwrap();
-        let (corpus, keys) = (MemoryCorpus::new(rows).unwrap(), Keys::Class(&[0, 1, 1, 0, 1]));
+        let (corpus, keys) = (
+            MemoryCorpus::new(rows).unwrap(),
+            Keys::Class(&[0, 1, 1, 0, 1]),
+        );
         let sums = keyed_sums(&corpus, keys, 2).unwrap();
         let found = within_scatter(&corpus, keys, &sums, &[5.0, 7.0]).unwrap();
         assert!((found.entries()[(0, 0)] - 108.0).abs() < 1e-12);

@@ -261,7 +261,10 @@ impl<'a> Field<'a> {
 }
 
 fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Box<dyn Corpus + 'a>> {
-    part(corpus, Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS))
+    part(
+        corpus,
+        Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS),
+    )
 }
 
 /// Some rows; a copy in memory where they lie elsewhere.

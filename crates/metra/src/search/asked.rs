@@ -100,7 +100,9 @@ impl Scored {
         let queries = RowBuf::from_values(asked.queries.clone(), dim)?;
         Ok(Scored {
             space: asked.space,
-            model: (asked.model.as_deref()).map(Model::from_bytes).transpose()?,
+            model: (asked.model.as_deref())
+                .map(Model::from_bytes)
+                .transpose()?,
             centre: asked.centre.clone(),
             queries: MemoryCorpus::new(queries)?,
             block: RowBuf::empty(dim),
@@ -276,17 +278,19 @@ fn none(wanted: &Wanted) -> Part {
 }
 
 fn near(block: &Block<'_>, skip: &Skip, k: u64) -> Result<Part> {
-    let k = usize::try_from(k).unwrap_or(usize::MAX).min(block.items.len());
+    let k = usize::try_from(k)
+        .unwrap_or(usize::MAX)
+        .min(block.items.len());
     let rows = nearest_of(&block.items, block.queries, k, &|query, item| {
         let own = skip.own.as_ref().map(|own| own[query as usize]);
         let class = skip.classes.as_ref().map(|classes| classes[query as usize]);
-        own == Some(block.first + item) || class.is_some_and(|class| {
-            block.keys.get(item as usize) == Some(&class)
-        })
+        own == Some(block.first + item)
+            || class.is_some_and(|class| block.keys.get(item as usize) == Some(&class))
     })?;
     let rows = rows.into_iter().map(|row| {
         let row = row.into_iter();
-        row.map(|(item, score)| (score, block.first + item)).collect()
+        row.map(|(item, score)| (score, block.first + item))
+            .collect()
     });
     let (k, rows) = (k as u64, rows.collect());
     Ok(Part::Nearest(Nearest { k, rows }))

@@ -71,11 +71,7 @@ impl<'a> Items<'a> {
     }
 
     /// The same with a given centre, so that several sets of items are scored alike.
-    pub(crate) fn about(
-        space: Space,
-        corpus: &'a dyn Corpus,
-        centre: Vec<f32>,
-    ) -> Result<Self> {
+    pub(crate) fn about(space: Space, corpus: &'a dyn Corpus, centre: Vec<f32>) -> Result<Self> {
         let len = usize::try_from(corpus.len())
             .ok()
             .filter(|len| *len < u32::MAX as usize)

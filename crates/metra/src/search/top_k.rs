@@ -82,7 +82,10 @@ pub fn top_k(
         ids: Vec::with_capacity(queries.len() as usize * k),
         scores: Vec::with_capacity(queries.len() as usize * k),
     };
-    for (id, score) in nearest_of(&prepared, queries, k, &skip)?.into_iter().flatten() {
+    for (id, score) in nearest_of(&prepared, queries, k, &skip)?
+        .into_iter()
+        .flatten()
+    {
         found.ids.push(id);
         found.scores.push(score);
     }

@@ -156,8 +156,7 @@ impl<L: WithoutProxies> ByRounds for Checked<L> {
         let field = Field::plain(shard, ground.mean.clone());
         let plan = course.plan(shard, shard.relevance("in-batch")?, false);
         let to_map = |map: &RowBuf| finished(map, ground, course.centre);
-        let mut training =
-            Training::new(&course, &self.0, plan, &field, ground.scale, &to_map);
+        let mut training = Training::new(&course, &self.0, plan, &field, ground.scale, &to_map);
         let mut moving = State::from_numbers(course.rank, shard.dim(), state)?;
         let loss = take(&mut training, &mut moving, stretch)?;
         *state = moving.into_numbers();

@@ -230,7 +230,9 @@ impl Sums {
         target: &Target,
     ) -> Result<Self> {
         match supervision.as_labels() {
-            Some(labels) => Ok(Sums::Classes(left.sums(Keys::Class(labels.of()), labels.classes())?)),
+            Some(labels) => Ok(Sums::Classes(
+                left.sums(Keys::Class(labels.of()), labels.classes())?,
+            )),
             None => Ok(Sums::Dense(sparse_sums(left, right, target)?)),
         }
     }

@@ -146,7 +146,9 @@ fn class_sums_and_closed_form_equal_an_iterative_solve() {
     let labels = supervision.as_labels().unwrap();
     let side = Side::new(&rows, true, true).unwrap();
     let x = side.prepared(rows.rows());
-    let sums = side.sums(Keys::Class(labels.of()), labels.classes()).unwrap();
+    let sums = side
+        .sums(Keys::Class(labels.of()), labels.classes())
+        .unwrap();
     let dense = product(product(x.transpose(), same.as_ref()).as_ref(), x.as_ref());
     assert_near(&product(sums.as_ref(), sums.transpose()), &dense, 1e-10);
     let ridge = side.ridge(RIDGE);

@@ -1,0 +1,406 @@
+//! Exact evaluation where the items lie: two passes over their rows instead of one over memory.
+//!
+//! The first pass collects the scores of each query's relevant items, which are few. The second
+//! counts, against these, how many irrelevant items lie nearer and how many tie: what average
+//! precision, CMC and the rest are made of. Relevant items are left out of the second count, so that
+//! nothing rests on two passes giving the same last bit.
+
+use super::evaluation::{Evaluation, Options, Tally, Ties};
+use super::measure::Measure;
+use super::measures::{PlaceCounts, TieGroup};
+use super::thresholds::{Space as Working, Thresholds};
+use crate::data::{Corpus, Keys, Part, RowId};
+use crate::execute::{Sample, Statistic, decode, encode, exactly, fold};
+use crate::linalg::RowBuf;
+use crate::search::Asked;
+use crate::search::asked::{Block, Scored};
+use crate::search::scores::TILE;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Queries that are scored at once.
+const QUERIES: usize = 64;
+/// Pairs of query and score in a message of words.
+const SAID: usize = 1 << 16;
+
+/// Queries with what is right for them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Questions {
+    asked: Asked,
+    /// Class of each query, numbered as the items' are; nothing is relevant where there is none.
+    classes: Vec<Option<u32>>,
+    /// Row number of each query where queries are items themselves, which are then left out.
+    own: Option<Vec<RowId>>,
+}
+
+impl Questions {
+    /// Items of a query's class are relevant, but the query itself.
+    pub fn new(asked: Asked, classes: Vec<Option<u32>>, own: Option<Vec<RowId>>) -> Result<Self> {
+        let described = own.as_ref().map_or(classes.len(), Vec::len);
+        for found in [classes.len(), described] {
+            if found != asked.len() {
+                return Err(Error::shape(
+                    "queries that are described",
+                    asked.len(),
+                    found,
+                ));
+            }
+        }
+        Ok(Questions {
+            asked,
+            classes,
+            own,
+        })
+    }
+
+    /// Show every query its scores of a block of items: query, scores, and whether each item
+    /// counts for it and is relevant.
+    fn score(
+        &self,
+        block: &Block<'_>,
+        see: &mut dyn FnMut(usize, &mut [f32], &dyn Fn(usize) -> Answer),
+    ) -> Result<()> {
+        let (mut buffer, mut products) = (RowBuf::empty(block.items.dim()), Vec::new());
+        for start in (0..self.asked.len()).step_by(QUERIES) {
+            let end = self.asked.len().min(start + QUERIES);
+            let ids = (start as RowId..end as RowId).collect();
+            let queries = block.items.queries(block.queries, ids)?;
+            for tile in 0..block.items.tiles() {
+                (block.items).products(&queries, tile..tile + 1, &mut buffer, &mut products)?;
+                let first = tile * TILE;
+                let len = TILE.min(block.items.len() - first);
+                let offsets = block.items.offsets(first..first + len);
+                let rows = products.chunks_exact_mut(TILE);
+                for (query, row) in (start..end).zip(rows) {
+                    for (product, offset) in row[..len].iter_mut().zip(offsets) {
+                        *product += offset;
+                    }
+                    let own = self.own.as_ref().map(|own| own[query]);
+                    see(query, &mut row[..len], &|place| {
+                        let item = first + place;
+                        if own == Some(block.first + item as RowId) {
+                            Answer::Excluded
+                        } else if self.classes[query] == block.keys.get(item).copied() {
+                            Answer::Relevant
+                        } else {
+                            Answer::Irrelevant
+                        }
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    Relevant,
+    Irrelevant,
+    Excluded,
+}
+
+/// Rank all items of a corpus for every query, wherever they lie, and measure the ranking.
+/// `clusters` has what each query belongs to for the bootstrap.
+pub fn evaluate_asked(
+    corpus: &dyn Corpus,
+    keys: Keys<'_>,
+    questions: &Questions,
+    clusters: &[u64],
+    options: &Options<'_>,
+) -> Result<Evaluation> {
+    Measure::check_ranked(&options.measures)?;
+    if options.ties == Ties::Trec {
+        let expected = "expected values where the items lie elsewhere";
+        return Err(Error::parameter("ties", expected, "the order of trec_eval"));
+    }
+    if clusters.len() != questions.asked.len() {
+        let (expected, found) = (questions.asked.len(), clusters.len());
+        return Err(Error::shape("clusters of the queries", expected, found));
+    }
+    let relevant = fold::<RelevantScores>(corpus, keys, questions)?;
+    let counted = Counted {
+        questions: questions.clone(),
+        relevant,
+    };
+    let counts = fold::<IrrelevantCounts>(corpus, keys, &counted)?;
+    let mut tally = Tally::new(options);
+    for (query, counts) in counts.iter().enumerate() {
+        tally.add(query as u32, clusters[query], counts, options);
+    }
+    Ok(tally.finish(options))
+}
+
+/// Scores of the relevant items of every query.
+pub struct RelevantScores {
+    questions: Questions,
+    scored: Scored,
+    shard: u64,
+    found: Vec<(u32, f32)>,
+}
+
+impl RelevantScores {
+    fn collect(
+        questions: &Questions,
+        found: &mut Vec<(u32, f32)>,
+        block: &Block<'_>,
+    ) -> Result<()> {
+        questions.score(block, &mut |query, scores, answer| {
+            for (place, score) in scores.iter().enumerate() {
+                if answer(place) == Answer::Relevant {
+                    found.push((query as u32, *score));
+                }
+            }
+        })
+    }
+}
+
+impl Statistic for RelevantScores {
+    const NAME: &'static str = "scores of relevant rows";
+    type Spec = Questions;
+    /// Increasing scores of each query.
+    type Out = Vec<Vec<f32>>;
+
+    fn start(questions: &Questions, shard: u64) -> Result<Self> {
+        Ok(RelevantScores {
+            questions: questions.clone(),
+            scored: Scored::new(&questions.asked)?,
+            shard,
+            found: Vec::new(),
+        })
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        let (questions, found) = (&self.questions, &mut self.found);
+        (self.scored).take(sample, &mut |block| Self::collect(questions, found, block))
+    }
+
+    fn close(mut self) -> Result<Vec<Part>> {
+        let (questions, found) = (&self.questions, &mut self.found);
+        (self.scored).flush(&mut |block| Self::collect(questions, found, block))?;
+        let mut said = Vec::new();
+        for (number, pairs) in (0..).zip(self.found.chunks(SAID)) {
+            said.push((self.shard, number, encode(&pairs)?));
+        }
+        Ok(vec![Part::Said(said)])
+    }
+
+    fn finish(questions: &Questions, parts: Vec<Part>) -> Result<Vec<Vec<f32>>> {
+        let [said] = exactly(parts)?;
+        let mut scores = vec![Vec::new(); questions.asked.len()];
+        for (_, _, words) in said.into_said()? {
+            for (query, score) in decode::<Vec<(u32, f32)>>(&words)? {
+                let known = scores.get_mut(query as usize);
+                let known = known.ok_or_else(|| Error::shape("a query", "known", query))?;
+                known.push(score);
+            }
+        }
+        for scores in &mut scores {
+            scores.sort_unstable_by(f32::total_cmp);
+        }
+        Ok(scores)
+    }
+}
+
+/// What [`IrrelevantCounts`] must know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    questions: Questions,
+    /// Increasing scores of each query's relevant items.
+    relevant: Vec<Vec<f32>>,
+}
+
+/// How many irrelevant items lie nearer than each relevant one, and how many tie.
+pub struct IrrelevantCounts {
+    questions: Questions,
+    scored: Scored,
+    thresholds: Vec<Thresholds>,
+    /// Items that count as irrelevant for each query.
+    irrelevant: Vec<u64>,
+    working: Working,
+    kept: Vec<f32>,
+}
+
+impl IrrelevantCounts {
+    fn show(&mut self, sample: Option<&Sample<'_>>) -> Result<()> {
+        let Self {
+            questions,
+            scored,
+            thresholds,
+            irrelevant,
+            working,
+            kept,
+        } = self;
+        let mut count = |block: &Block<'_>| {
+            questions.score(block, &mut |query, scores, answer| {
+                kept.clear();
+                let places = scores.iter().enumerate();
+                let others = places.filter(|(place, _)| answer(*place) == Answer::Irrelevant);
+                kept.extend(others.map(|(_, score)| *score));
+                irrelevant[query] += kept.len() as u64;
+                if let Some(thresholds) = thresholds.get_mut(query) {
+                    thresholds.add(kept, working);
+                }
+            })
+        };
+        match sample {
+            Some(sample) => scored.take(sample, &mut count),
+            None => scored.flush(&mut count),
+        }
+    }
+}
+
+impl Statistic for IrrelevantCounts {
+    const NAME: &'static str = "counts of irrelevant rows";
+    type Spec = Counted;
+    type Out = Vec<PlaceCounts>;
+
+    fn start(counted: &Counted, _: u64) -> Result<Self> {
+        let thresholds = counted.relevant.iter().map(|scores| {
+            let mut thresholds = Thresholds::default();
+            thresholds.set(groups(scores).map(|(score, _)| score));
+            thresholds
+        });
+        Ok(IrrelevantCounts {
+            scored: Scored::new(&counted.questions.asked)?,
+            thresholds: thresholds.collect(),
+            irrelevant: vec![0; counted.questions.asked.len()],
+            questions: counted.questions.clone(),
+            working: Working::default(),
+            kept: Vec::new(),
+        })
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        self.show(Some(sample))
+    }
+
+    fn close(mut self) -> Result<Vec<Part>> {
+        self.show(None)?;
+        let mut counts = Vec::new();
+        for thresholds in &mut self.thresholds {
+            for count in thresholds.finish() {
+                counts.extend([count.below, count.equal]);
+            }
+        }
+        Ok(vec![Part::Count(self.irrelevant), Part::Count(counts)])
+    }
+
+    fn finish(counted: &Counted, parts: Vec<Part>) -> Result<Vec<PlaceCounts>> {
+        let [irrelevant, counts] = exactly(parts)?;
+        let (irrelevant, counts) = (irrelevant.into_count()?, counts.into_count()?);
+        let expected: usize = (counted.relevant.iter()).map(|s| groups(s).count()).sum();
+        if counts.len() != 2 * expected || irrelevant.len() != counted.relevant.len() {
+            return Err(Error::shape("counts of rows", 2 * expected, counts.len()));
+        }
+        let mut counts = counts.as_chunks::<2>().0.iter();
+        let places = counted.relevant.iter().zip(irrelevant);
+        let places = places.map(|(scores, irrelevant)| PlaceCounts {
+            groups: groups(scores)
+                .zip(counts.by_ref())
+                .map(|((_, relevant), [nearer, tied])| TieGroup {
+                    nearer: *nearer,
+                    tied: *tied,
+                    relevant,
+                })
+                .collect(),
+            grades: vec![1.0; scores.len()],
+            missing: Vec::new(),
+            irrelevant,
+        });
+        Ok(places.collect())
+    }
+}
+
+/// Different scores with how often each occurs.
+fn groups(sorted: &[f32]) -> impl Iterator<Item = (f32, u64)> {
+    let groups = sorted.chunk_by(|a, b| a == b);
+    groups.map(|group| (group[0], group.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::data::synthetic::Nuisance;
+    use crate::evaluate::{AgainstGallery, LeaveOneOut, evaluate};
+    use crate::metric::Space;
+    use crate::supervision::Labels;
+
+    const SET: Nuisance = Nuisance {
+        classes: 9,
+        signal: 2,
+        noise: 3,
+        seed: 3,
+    };
+
+    fn options() -> Options<'static> {
+        Options {
+            measures: vec![
+                Measure::AveragePrecision,
+                Measure::PrecisionAt(5),
+                Measure::CmcAt(1),
+            ],
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn two_passes_equal_the_evaluation_in_memory() {
+        // Some rows twice, so that there are ties.
+        let set = SET.rows(700);
+        let mut values = set.corpus.rows().values().to_vec();
+        values.copy_within(0..200 * 5, 300 * 5);
+        let corpus = MemoryCorpus::new(RowBuf::from_values(values, 5).unwrap()).unwrap();
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let rows = RowBuf::from_values(corpus.rows().values().to_vec(), 5).unwrap();
+        for space in Space::ALL {
+            let asked = Asked::plain(space, &rows).unwrap();
+            let classes = labels.of().iter().map(|class| Some(*class)).collect();
+            let own = Some((0..700).collect());
+            let questions = Questions::new(asked, classes, own).unwrap();
+            let clusters: Vec<u64> = labels.of().iter().map(|c| u64::from(*c)).collect();
+            let keys = Keys::Class(labels.of());
+            let found = evaluate_asked(&corpus, keys, &questions, &clusters, &options()).unwrap();
+            let truth = LeaveOneOut(&labels);
+            let expected = evaluate(space, &corpus, &corpus, &truth, &options()).unwrap();
+            close(&found, &expected);
+        }
+    }
+
+    #[test]
+    fn queries_of_another_corpus_may_have_nothing_relevant() {
+        let (set, asking) = (SET.rows(500), Nuisance { classes: 11, ..SET }.rows(60));
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let theirs = Labels::from_numbers(&asking.classes).unwrap();
+        let classes: Vec<Option<u32>> = (theirs.of().iter())
+            .map(|class| labels.names().iter().position(|n| n == theirs.name(*class)))
+            .map(|class| class.map(|class| class as u32))
+            .collect();
+        assert!(classes.contains(&None));
+        let rows = RowBuf::from_values(asking.corpus.rows().values().to_vec(), 5).unwrap();
+        let asked = Asked::plain(Space::SquaredL2, &rows).unwrap();
+        let questions = Questions::new(asked, classes, None).unwrap();
+        let clusters: Vec<u64> = theirs.of().iter().map(|c| u64::from(*c)).collect();
+        let keys = Keys::Class(labels.of());
+        let found = evaluate_asked(&set.corpus, keys, &questions, &clusters, &options()).unwrap();
+        let truth = AgainstGallery::new(&theirs, &labels);
+        let (space, asking) = (Space::SquaredL2, &asking.corpus);
+        let expected = evaluate(space, asking, &set.corpus, &truth, &options()).unwrap();
+        assert!(expected.skipped > 0);
+        assert_eq!(found.skipped, expected.skipped);
+        close(&found, &expected);
+    }
+
+    /// Scores are about another centre, so that a rounding may turn two items around.
+    fn close(found: &Evaluation, expected: &Evaluation) {
+        assert_eq!(found.queries, expected.queries);
+        for ((measure, a), (_, b)) in found.values.iter().zip(&expected.values) {
+            let difference: f64 = a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum();
+            assert!(
+                difference / a.len() as f64 <= 1e-4,
+                "{measure}: {difference}"
+            );
+        }
+    }
+}
