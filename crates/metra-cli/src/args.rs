@@ -93,7 +93,7 @@ impl Compared {
 }
 
 /// Read `512M` or `2G` as bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1_u64 << 10),
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),

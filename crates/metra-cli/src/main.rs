@@ -52,12 +52,17 @@ enum Verb {
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
     Methods(commands::methods::Methods),
+    /// Run on many machines: a scheduler, its executors, their status
+    Cluster(commands::cluster::Cluster),
 }
 
 fn main() -> ExitCode {
     let command = Command::parse();
     let common = command.common;
-    progress::start_log(common.json);
+    progress::start_log(
+        common.json,
+        matches!(&command.verb, Verb::Cluster(verb) if verb.verbose()),
+    );
     if let Err(error) = ctrlc::set_handler(|| {
         // The second Ctrl-C means now.
         if STOP.swap(true, Ordering::Relaxed) {
@@ -97,10 +102,15 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Decide(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
+        Verb::Cluster(verb) => verb.run(common).map(done),
     })
 }
 
 fn interrupted(error: &anyhow::Error) -> bool {
+    #[cfg(feature = "cluster")]
+    if let Some(error) = error.downcast_ref::<metra_engine::Error>() {
+        return error.is_interrupted();
+    }
     matches!(
         error.downcast_ref::<metra::Error>(),
         Some(metra::Error::Interrupted)

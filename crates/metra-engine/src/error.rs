@@ -1,0 +1,88 @@
+//! The one error type of the engine: every variant names what was being done and with whom, because
+//! the cause may lie on another machine.
+
+/// What the engine returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong between the caller and the machines that work for it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something below the engine, in the numbers or the caller's data.
+    #[error(transparent)]
+    Metra(#[from] metra::Error),
+    /// DataFusion or Ballista failed.
+    #[error("{doing}: {message}")]
+    Engine {
+        /// What was being done.
+        doing: String,
+        /// What the engine says.
+        message: String,
+    },
+    /// An address of a cluster cannot be read.
+    #[error("{found:?} is not the address of a cluster: expected df://host:port, {problem}")]
+    Address {
+        /// What was given.
+        found: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Nobody answers where the scheduler should be.
+    #[error(
+        "no scheduler answers at {address}: {reason}; start one there with `metra cluster scheduler`"
+    )]
+    Unreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The scheduler was there and is gone.
+    #[error("the scheduler at {address} stopped answering: {reason}")]
+    SchedulerLost {
+        /// Where it was.
+        address: String,
+        /// What happened instead of an answer.
+        reason: String,
+    },
+    /// Two programs of the cluster are not of one build.
+    #[error("{peer} does not fit: {}; run the same build of metra everywhere", .differences.join("; "))]
+    Mismatch {
+        /// The program on the other side, and where it runs.
+        peer: String,
+        /// What differs, both sides named.
+        differences: Vec<String>,
+    },
+    /// A scheduler without anyone to do the work.
+    #[error(
+        "the scheduler at {address} has no executor (waited {waited} s): start one with \
+         `metra cluster executor --scheduler {address}`"
+    )]
+    NoExecutors {
+        /// Where the scheduler is.
+        address: String,
+        /// Seconds for which one was waited for.
+        waited: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// A failure inside DataFusion or Ballista, with what was being done.
+    pub fn engine(doing: impl Into<String>, message: impl ToString) -> Self {
+        Error::Engine {
+            doing: doing.into(),
+            message: message.to_string(),
+        }
+    }
+
+    /// Whether the caller asked for the end.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(
+            self,
+            Error::Interrupted | Error::Metra(metra::Error::Interrupted)
+        )
+    }
+}
