@@ -51,6 +51,32 @@ pub(crate) struct Columns {
     pub(crate) id: Option<String>,
 }
 
+/// Work where the rows lie, for tables that are not read into this process.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Away {
+    /// Work where the rows lie: `here` (DataFusion in this process) or a cluster's scheduler
+    /// (df://host:port). The data is then a Parquet file or a folder of them, local or s3://
+    #[arg(long, value_name = "WHERE", help_heading = "Tables elsewhere")]
+    pub(crate) cluster: Option<String>,
+    /// Folder that all machines reach, for settings too large for a plan
+    #[arg(long, value_name = "FOLDER", help_heading = "Tables elsewhere")]
+    pub(crate) scratch: Option<String>,
+    /// Rows of a shard, about (default: 262144; in training a file is a shard)
+    #[arg(long, value_name = "N", help_heading = "Tables elsewhere")]
+    pub(crate) shard_rows: Option<u64>,
+}
+
+impl Away {
+    /// An error where this build cannot do what was asked.
+    #[cfg(not(feature = "cluster"))]
+    pub(crate) fn refuse(&self) -> anyhow::Result<()> {
+        match self.cluster {
+            Some(_) => Err(crate::commands::absent::without("--cluster")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Queries and items apart, with judgements between them.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Judged {
@@ -93,7 +119,7 @@ impl Compared {
 }
 
 /// Read `512M` or `2G` as bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1_u64 << 10),
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),

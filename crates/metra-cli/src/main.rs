@@ -2,6 +2,8 @@
 
 mod agreement;
 mod args;
+#[cfg(feature = "cluster")]
+mod away;
 mod command_line;
 mod commands;
 mod judging;
@@ -52,12 +54,24 @@ enum Verb {
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
     Methods(commands::methods::Methods),
+    /// Write training shards: whole classes together, balanced, shuffled by seed
+    #[cfg(feature = "cluster")]
+    Shard(commands::shard::Shard),
+    /// Write training shards (in builds with --features cluster)
+    #[cfg(not(feature = "cluster"))]
+    Shard(commands::absent::Absent),
+    /// Run on many machines: a scheduler, its executors, their status
+    #[cfg(feature = "cluster")]
+    Cluster(commands::cluster::Cluster),
+    /// Run on many machines (in builds with --features cluster)
+    #[cfg(not(feature = "cluster"))]
+    Cluster(commands::absent::Absent),
 }
 
 fn main() -> ExitCode {
     let command = Command::parse();
     let common = command.common;
-    progress::start_log(common.json);
+    progress::start_log(common.json, verbose(&command.verb));
     if let Err(error) = ctrlc::set_handler(|| {
         // The second Ctrl-C means now.
         if STOP.swap(true, Ordering::Relaxed) {
@@ -97,10 +111,31 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Decide(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
+        #[cfg(feature = "cluster")]
+        Verb::Shard(verb) => verb.run(common).map(done),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Shard(verb) => verb.run("shard").map(done),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Cluster(verb) => verb.run("cluster").map(done),
     })
 }
 
+/// Whether libraries' messages are wanted.
+fn verbose(verb: &Verb) -> bool {
+    match verb {
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(verb) => verb.verbose(),
+        _ => false,
+    }
+}
+
 fn interrupted(error: &anyhow::Error) -> bool {
+    #[cfg(feature = "cluster")]
+    if let Some(error) = error.downcast_ref::<metra_engine::Error>() {
+        return error.is_interrupted();
+    }
     matches!(
         error.downcast_ref::<metra::Error>(),
         Some(metra::Error::Interrupted)

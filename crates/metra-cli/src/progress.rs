@@ -5,23 +5,36 @@ use metra::learn::{Observer, Progress};
 use metra::study::Watch;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
-/// Messages go to standard error, so that standard output is the answer alone.
-pub(crate) fn start_log(json: bool) {
-    let level = if json {
+/// Messages go to standard error, so that standard output is the answer alone. Of what libraries
+/// log, warnings are shown, and the rest where `verbose` asks for it.
+pub(crate) fn start_log(json: bool, verbose: bool) {
+    let ours = if json {
         LevelFilter::WARN
     } else {
         LevelFilter::INFO
     };
+    let theirs = if verbose {
+        LevelFilter::INFO
+    } else {
+        LevelFilter::WARN
+    };
+    let shown = Targets::new()
+        .with_default(theirs)
+        .with_target("metra", ours);
     tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_max_level(ours.max(theirs))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .with_target(false)
+        .finish()
+        .with(shown)
         .init();
 }
 
@@ -61,6 +74,12 @@ impl Reporter {
             bar.set_prefix(what.to_owned());
             bar.set_message("");
         }
+    }
+
+    /// The work that was begun last.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn what(&self) -> &str {
+        &self.what
     }
 
     /// Some of it is done.

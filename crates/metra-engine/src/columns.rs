@@ -76,7 +76,7 @@ impl Vectors {
             }
         };
         if let Some(place) = values.iter().position(|v| !v.is_finite()) {
-            return Err(Error::Library(metra::Error::Cell {
+            return Err(Error::Metra(metra::Error::Cell {
                 row: first + (place / dim.max(1)) as u64,
                 column: place % dim.max(1),
                 problem: format!("expected a finite number, but found {}", values[place]),
@@ -91,7 +91,7 @@ fn flat(array: &ArrayRef, dim: usize, first: u64) -> Result<ArrayRef> {
     if let Some(row) = (0..array.len()).find(|row| array.is_null(*row)) {
         let problem = "expected a vector, but found null".to_owned();
         let row = first + row as u64;
-        return Err(Error::Library(metra::Error::Row { row, problem }));
+        return Err(Error::Metra(metra::Error::Row { row, problem }));
     }
     let values = match array.data_type() {
         DataType::FixedSizeList(..) => {
@@ -113,7 +113,7 @@ fn flat(array: &ArrayRef, dim: usize, first: u64) -> Result<ArrayRef> {
     if values.null_count() > 0 {
         let place = (0..values.len()).find(|place| values.is_null(*place));
         let place = place.unwrap_or(0);
-        return Err(Error::Library(metra::Error::Cell {
+        return Err(Error::Metra(metra::Error::Cell {
             row: first + (place / dim.max(1)) as u64,
             column: place % dim.max(1),
             problem: "expected a number, but found null".into(),
@@ -140,7 +140,7 @@ fn of_lists<O: OffsetSizeTrait>(
 
 fn wrong_length(row: u64, expected: usize, found: usize) -> Error {
     let problem = format!("expected a vector of {expected} numbers, but found {found}");
-    Error::Library(metra::Error::Row { row, problem })
+    Error::Metra(metra::Error::Row { row, problem })
 }
 
 /// Names with their numbers: what turns a column of labels or groups into keys.
@@ -197,7 +197,7 @@ impl Names {
             self.column,
             self.by_text.len()
         );
-        Error::Library(metra::Error::Row { row, problem })
+        Error::Metra(metra::Error::Row { row, problem })
     }
 }
 

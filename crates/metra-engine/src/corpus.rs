@@ -57,25 +57,28 @@ impl<'a> TableCorpus<'a> {
 
     /// The values of a column as text, one a row.
     pub fn names(&self, column: &str) -> Result<Vec<String>> {
-        self.table.column(column)?;
-        let mut names = Vec::with_capacity(self.table.len() as usize);
-        let all: Vec<usize> = (0..self.table.shards()).collect();
-        self.engine
-            .read(&self.table, &[column], &all, &mut |batch| {
-                let found = batch.column_by_name(column);
-                let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
-                for name in texts(column, found)? {
-                    let row = names.len() as u64;
-                    let problem = || format!("column {column}: expected a value, but found null");
-                    names.push(name.ok_or_else(|| {
-                        Error::Library(metra::Error::Row {
-                            row,
-                            problem: problem(),
-                        })
-                    })?);
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
+        Self::names_of(self.engine, &self.table, column)
+    }
+
+    pub(crate) fn names_of(engine: &Engine, table: &Table, column: &str) -> Result<Vec<String>> {
+        table.column(column)?;
+        let mut names = Vec::with_capacity(table.len() as usize);
+        let all: Vec<usize> = (0..table.shards()).collect();
+        engine.read(table, &[column], &all, &mut |batch| {
+            let found = batch.column_by_name(column);
+            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
+            for name in texts(column, found)? {
+                let row = names.len() as u64;
+                let problem = || format!("column {column}: expected a value, but found null");
+                names.push(name.ok_or_else(|| {
+                    Error::Metra(metra::Error::Row {
+                        row,
+                        problem: problem(),
+                    })
+                })?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(names)
     }
 

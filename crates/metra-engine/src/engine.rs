@@ -4,10 +4,13 @@
 //! bytes. The face of this crate is synchronous; what waits for others waits here.
 
 use crate::carried::Carried;
+use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
-use crate::operators::{EmbedWork, FoldExec, MergeExec, PassWork, Work, Written, blocks};
+use crate::operators::{
+    EmbedWork, FoldExec, MergeExec, PassWork, Work, Written, blocks, shard_and_first,
+};
 use crate::stores::{self, Place};
-use crate::table::Table;
+use crate::table::{Cut, Table};
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::TaskContext;
@@ -21,6 +24,7 @@ use metra::data::{Part, Task};
 use metra::execute::{decode, encode};
 use metra::metric::Model;
 use metra::passes::Ready;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -36,9 +40,27 @@ const MERGING: usize = 4;
 pub struct Engine {
     tokio: tokio::runtime::Runtime,
     environment: Arc<RuntimeEnv>,
-    threads: usize,
+    place: Where,
     scratch: Option<Place>,
     stop: Option<Arc<AtomicBool>>,
+    watch: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+}
+
+enum Where {
+    /// On so many threads of this process.
+    Here(usize),
+    Cluster(Box<Cluster>),
+}
+
+/// How far a pass is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is being done.
+    pub doing: String,
+    /// Tasks that are done.
+    pub done: u64,
+    /// All tasks, as far as they are known.
+    pub tasks: u64,
 }
 
 /// The columns of a table that passes read.
@@ -73,7 +95,19 @@ pub struct Embed<'a> {
 impl Engine {
     /// DataFusion in this process, on so many threads.
     pub fn here(threads: usize) -> Result<Engine> {
-        let threads = threads.max(1);
+        Self::at(Where::Here(threads.max(1)))
+    }
+
+    /// A cluster, by the address of its scheduler (`df://host:port`).
+    pub fn cluster(address: &str) -> Result<Engine> {
+        Self::at(Where::Cluster(Box::new(Cluster::connect(address)?)))
+    }
+
+    fn at(place: Where) -> Result<Engine> {
+        let threads = match place {
+            Where::Here(threads) => threads,
+            Where::Cluster(_) => 1,
+        };
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .enable_all()
@@ -81,10 +115,17 @@ impl Engine {
         Ok(Engine {
             tokio: tokio.map_err(|e| Error::engine("starting the engine", e))?,
             environment: stores::runtime()?,
-            threads,
+            place,
             scratch: None,
             stop: None,
+            watch: None,
         })
+    }
+
+    /// The same, telling how far passes are.
+    pub fn with_watch(mut self, watch: impl Fn(Progress) + Send + Sync + 'static) -> Engine {
+        self.watch = Some(Box::new(watch));
+        self
     }
 
     /// The same with a folder for settings that are too large for a plan.
@@ -103,9 +144,23 @@ impl Engine {
         self
     }
 
-    /// The layout of a table; a shard has about `shard_rows` rows.
-    pub fn open(&self, address: &str, shard_rows: u64) -> Result<Table> {
-        self.wait(Table::open(address, shard_rows, &self.environment))
+    /// The layout of a table, cut into shards.
+    pub fn open(&self, address: &str, cut: Cut) -> Result<Table> {
+        self.wait(Table::open(address, cut, &self.environment))
+    }
+
+    /// The rows of a table whose column has this value. Row groups that cannot have one are not
+    /// read; the rows of the others are counted once, so that they have numbers of their own.
+    pub fn filter(&self, table: &Table, column: &str, value: &str) -> Result<Table> {
+        let filtered = table.filtered(column, value)?;
+        let mut rows: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        let all: Vec<usize> = (0..table.shards()).collect();
+        self.read(&filtered, &[column], &all, &mut |batch| {
+            *rows.entry(shard_and_first(batch)?).or_default() += batch.num_rows() as u64;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let rows_of = |shard, first| rows.get(&(shard, first)).copied().unwrap_or(0);
+        Ok(filtered.numbered(rows_of))
     }
 
     /// Run a pass over all rows of a table that it is about, and merge what its shards say.
@@ -154,21 +209,34 @@ impl Engine {
         let shards: Vec<usize> = (0..table.shards()).collect();
         let doing = format!("embedding {}", table.address());
         let parts = self.fold(table, &read, *dim, &shards, work, &doing)?;
-        let (mut rows, mut size) = (0, 0);
-        for part in parts {
-            for (_, _, words) in part.into_said()? {
-                let written: Written = decode(&words)?;
-                (rows, size) = (rows + written.rows, size + written.bytes);
-            }
-        }
+        let written = written(parts)?;
+        let rows: u64 = written.iter().map(|(_, written)| written.rows).sum();
+        let size = written.iter().map(|(_, written)| written.bytes).sum();
         if rows != table.len() {
-            return Err(Error::Library(metra::Error::Shape {
+            return Err(Error::Metra(metra::Error::Shape {
                 what: format!("rows written to {folder}"),
                 expected: table.len().to_string(),
                 found: rows.to_string(),
             }));
         }
         Ok((rows, size))
+    }
+
+    /// Carry out a plan that writes files, and tell what each shard wrote.
+    pub(crate) fn written(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        doing: &str,
+    ) -> Result<Vec<(u64, Written)>> {
+        written(blocks::whole(&self.execute(plan, doing)?)?)
+    }
+
+    pub(crate) fn scratch(&self) -> Option<&Place> {
+        self.scratch.as_ref()
+    }
+
+    pub(crate) fn environment(&self) -> &RuntimeEnv {
+        &self.environment
     }
 
     /// Do some work on the rows of shards and merge what they say.
@@ -199,7 +267,7 @@ impl Engine {
         ];
         let exchange = RepartitionExec::try_new(folded, Partitioning::Hash(by_block, MERGING));
         let merged = MergeExec::new(Arc::new(exchange.map_err(failed)?));
-        blocks::whole(&self.wait(self.execute(Arc::new(merged), doing))?)
+        blocks::whole(&self.execute(Arc::new(merged), doing)?)
     }
 
     async fn work(&self, columns: &Columns, task: &Task) -> Result<PassWork> {
@@ -223,18 +291,38 @@ impl Engine {
         })
     }
 
-    /// Tasks of a scan over so many shards.
-    fn partitions(&self, shards: usize) -> usize {
-        self.threads.min(shards).max(1)
+    /// Tasks of a scan over so many shards: on a cluster one each, so that a lost one costs a shard.
+    pub(crate) fn partitions(&self, shards: usize) -> usize {
+        match self.place {
+            Where::Here(threads) => threads.min(shards).max(1),
+            Where::Cluster(_) => shards,
+        }
     }
 
-    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, doing: &str) -> Result<Vec<RecordBatch>> {
-        let found = collect(plan, self.context()).await;
-        found.map_err(|e| from_engine(doing, e))
+    /// Carry out a plan and collect what comes of it.
+    fn execute(&self, plan: Arc<dyn ExecutionPlan>, doing: &str) -> Result<Vec<RecordBatch>> {
+        match &self.place {
+            Where::Here(_) => self.wait(async {
+                let found = collect(plan, self.context()).await;
+                found.map_err(|e| from_engine(doing, e))
+            }),
+            Where::Cluster(cluster) => {
+                let watch = |progress: JobProgress| {
+                    if let Some(watch) = &self.watch {
+                        watch(Progress {
+                            doing: doing.to_owned(),
+                            done: progress.tasks_done,
+                            tasks: progress.tasks,
+                        });
+                    }
+                };
+                cluster.run(plan, doing, &watch, self.stop.as_deref())
+            }
+        }
     }
 
     fn context(&self) -> Arc<TaskContext> {
-        let mut config = SessionConfig::new().with_target_partitions(self.threads);
+        let mut config = SessionConfig::new();
         config
             .options_mut()
             .execution
@@ -267,7 +355,7 @@ impl Engine {
     }
 
     /// Wait for something, unless somebody asks to stop.
-    fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         let stop = self.stop.clone();
         self.tokio.block_on(async {
             tokio::pin!(future);
@@ -281,9 +369,20 @@ impl Engine {
                     .as_ref()
                     .is_some_and(|stop| stop.load(Ordering::Relaxed))
                 {
-                    return Err(Error::Library(metra::Error::Interrupted));
+                    return Err(Error::Metra(metra::Error::Interrupted));
                 }
             }
         })
     }
+}
+
+/// What shards say that they have written.
+fn written(parts: Vec<Part>) -> Result<Vec<(u64, Written)>> {
+    let mut written = Vec::new();
+    for part in parts {
+        for (shard, _, words) in part.into_said()? {
+            written.push((shard, decode(&words)?));
+        }
+    }
+    Ok(written)
 }

@@ -1,50 +1,108 @@
-//! What can go wrong on the way to the rows and back, in words that name what was being done.
+//! The one error type of the engine: every variant names what was being done and with whom, because
+//! the cause may lie on another machine.
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
-/// What this crate returns.
+/// What the engine returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can fail here.
+/// Everything that can go wrong between the caller and the machines that work for it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The library refused the data or the settings.
+    /// Something below the engine, in the numbers or the caller's data.
     #[error(transparent)]
-    Library(#[from] metra::Error),
-    /// The engine failed while it did something.
-    #[error("{doing}: {problem}")]
+    Metra(#[from] metra::Error),
+    /// DataFusion or Ballista failed.
+    #[error("{doing}: {message}")]
     Engine {
         /// What was being done.
         doing: String,
-        /// What the engine said.
-        problem: String,
+        /// What the engine says.
+        message: String,
     },
-    /// A table cannot be read as asked.
-    #[error("{uri}: {problem}")]
+    /// A table or another object in a store cannot be used as asked.
+    #[error("{address}: {problem}")]
     Table {
-        /// The file or folder.
-        uri: String,
+        /// The file, folder or column.
+        address: String,
         /// What is wrong with it.
         problem: String,
     },
+    /// An address of a cluster cannot be read.
+    #[error("{found:?} is not the address of a cluster: expected df://host:port, {problem}")]
+    Address {
+        /// What was given.
+        found: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Nobody answers where the scheduler should be.
+    #[error(
+        "no scheduler answers at {address}: {reason}; start one there with `metra cluster scheduler`"
+    )]
+    Unreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The scheduler was there and is gone.
+    #[error("the scheduler at {address} stopped answering: {reason}")]
+    SchedulerLost {
+        /// Where it was.
+        address: String,
+        /// What happened instead of an answer.
+        reason: String,
+    },
+    /// Two programs of the cluster are not of one build.
+    #[error("{peer} does not fit: {}; run the same build of metra everywhere", .differences.join("; "))]
+    Mismatch {
+        /// The program on the other side, and where it runs.
+        peer: String,
+        /// What differs, both sides named.
+        differences: Vec<String>,
+    },
+    /// A scheduler without anyone to do the work.
+    #[error(
+        "the scheduler at {address} has no executor (waited {waited} s): start one with \
+         `metra cluster executor --scheduler {address}`"
+    )]
+    NoExecutors {
+        /// Where the scheduler is.
+        address: String,
+        /// Seconds for which one was waited for.
+        waited: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl Error {
-    /// A failure of the engine.
-    pub fn engine(doing: impl Into<String>, problem: impl std::fmt::Display) -> Self {
+    /// A failure inside DataFusion or Ballista, with what was being done.
+    pub fn engine(doing: impl Into<String>, message: impl ToString) -> Self {
         Error::Engine {
             doing: doing.into(),
+            message: message.to_string(),
+        }
+    }
+
+    /// A table, or another object in a store, that cannot be used as asked.
+    pub fn table(address: impl Into<String>, problem: impl ToString) -> Self {
+        Error::Table {
+            address: address.into(),
             problem: problem.to_string(),
         }
     }
 
-    /// A table that cannot be read as asked.
-    pub fn table(uri: impl Into<String>, problem: impl std::fmt::Display) -> Self {
-        Error::Table {
-            uri: uri.into(),
-            problem: problem.to_string(),
-        }
+    /// Whether the caller asked for the end.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(
+            self,
+            Error::Interrupted | Error::Metra(metra::Error::Interrupted)
+        )
     }
 }
 
@@ -61,16 +119,17 @@ pub(crate) fn from_engine(doing: &str, error: DataFusionError) -> Error {
             Err(other) => Error::engine(doing, other),
         },
         DataFusionError::ArrowError(inner, _) => match *inner {
-            datafusion::arrow::error::ArrowError::ExternalError(inner) => {
-                match inner.downcast::<DataFusionError>() {
-                    Ok(error) => from_engine(doing, *error),
-                    Err(other) => Error::engine(doing, other),
-                }
-            }
+            ArrowError::ExternalError(inner) => match inner.downcast::<DataFusionError>() {
+                Ok(error) => from_engine(doing, *error),
+                Err(other) => Error::engine(doing, other),
+            },
             other => Error::engine(doing, other),
         },
         DataFusionError::Context(_, inner) => from_engine(doing, *inner),
-        DataFusionError::Shared(inner) => Error::engine(doing, inner),
+        DataFusionError::Shared(inner) => match &*inner {
+            DataFusionError::External(error) => Error::engine(doing, error),
+            other => Error::engine(doing, other),
+        },
         other => Error::engine(doing, other),
     }
 }
@@ -78,7 +137,8 @@ pub(crate) fn from_engine(doing: &str, error: DataFusionError) -> Error {
 impl From<Error> for metra::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Library(error) => error,
+            Error::Metra(error) => error,
+            Error::Interrupted => metra::Error::Interrupted,
             other => metra::Error::Elsewhere(Box::new(other)),
         }
     }

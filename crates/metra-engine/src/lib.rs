@@ -5,15 +5,30 @@
 //! library's learners know vectors; what they ask of it an [`Engine`] sends to the rows.
 
 mod carried;
+pub mod cluster;
 mod columns;
 mod corpus;
 mod engine;
 mod error;
+mod judge;
 mod operators;
+mod shard;
 mod stores;
 mod table;
+mod train;
 
 pub use corpus::TableCorpus;
-pub use engine::{Columns, Embed, Engine};
+pub use engine::{Columns, Embed, Engine, Progress};
 pub use error::{Error, Result};
-pub use table::Table;
+pub use judge::{Judgement, Ranker};
+pub use shard::{Sharded, Sharding};
+pub use table::{Cut, Table};
+pub use train::Fit;
+
+/// Names of the passes that this build knows. Programs of one cluster must know the same ones.
+pub fn passes() -> Vec<&'static str> {
+    metra::passes::ALL
+        .iter()
+        .map(metra::passes::Pass::name)
+        .collect()
+}

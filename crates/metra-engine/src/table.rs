@@ -1,8 +1,7 @@
 //! A table: Parquet files of one layout in one store, cut into shards that no engine's mood changes.
 //!
 //! A shard is what one task works on alone and what results are merged by, so its borders must
-//! depend on the files only: row groups are taken in order until a shard has
-//! [`Table::shard_rows`] rows. Number and first row of each piece travel as constant columns beside
+//! depend on the files only. Number and first row of each piece travel as constant columns beside
 //! its rows, since an engine hands pieces out in any order.
 
 use crate::stores::Place;
@@ -28,6 +27,15 @@ use object_store::{ObjectMeta, ObjectStore};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Where a table is cut into shards. Row groups stay whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// After about so many rows.
+    Rows(u64),
+    /// Between files: training shards are written a file each.
+    Files,
+}
+
 /// Constant column beside the rows of a piece: the number of its shard.
 pub(crate) const SHARD: &str = "__metra_shard";
 /// Constant column beside the rows of a piece: the number of its first row.
@@ -40,7 +48,8 @@ pub struct Table {
     store: ObjectStoreUrl,
     schema: SchemaRef,
     shards: Vec<Shard>,
-    filter: Option<(String, String)>,
+    /// Columns with the value that rows must have there.
+    filters: Vec<(String, String)>,
 }
 
 /// What one task works on: some row groups, in order.
@@ -61,8 +70,8 @@ struct Piece {
 
 impl Table {
     /// Read the layout of a file, or of all files of a folder that end in `.parquet`, in the order
-    /// of their names. A shard has about `shard_rows` rows, and at least one row group.
-    pub async fn open(address: &str, shard_rows: u64, runtime: &RuntimeEnv) -> Result<Table> {
+    /// of their names.
+    pub(crate) async fn open(address: &str, cut: Cut, runtime: &RuntimeEnv) -> Result<Table> {
         let place = Place::parse(address)?;
         let failed = |problem: String| Error::table(address, problem);
         let store = (runtime.object_store(&place.store)).map_err(|e| failed(e.to_string()))?;
@@ -118,9 +127,12 @@ impl Table {
                     }),
                 }
                 (row, *held) = (row + rows, *held + rows);
-                if *held >= shard_rows {
+                if matches!(cut, Cut::Rows(most) if *held >= most) {
                     shards.extend(open.take().map(|(shard, _)| shard));
                 }
+            }
+            if cut == Cut::Files {
+                shards.extend(open.take().map(|(shard, _)| shard));
             }
         }
         shards.extend(open.map(|(shard, _)| shard));
@@ -130,7 +142,7 @@ impl Table {
             store: place.store,
             schema,
             shards,
-            filter: None,
+            filters: Vec::new(),
         })
     }
 
@@ -153,6 +165,12 @@ impl Table {
     /// Number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()
+    }
+
+    /// Names of its columns.
+    pub fn columns(&self) -> Vec<String> {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
     }
 
     /// The type of a column.
@@ -180,14 +198,11 @@ impl Table {
         })
     }
 
-    /// Keep the rows whose column has this value. Row groups that cannot have one are not read.
-    ///
-    /// `counts` has the number of such rows in every piece of every shard, as a first pass counted
-    /// them.
+    /// The rows whose column has this value, not numbered yet.
     pub(crate) fn filtered(&self, column: &str, value: &str) -> Result<Table> {
         self.column(column)?;
         let mut table = self.clone();
-        table.filter = Some((column.to_owned(), value.to_owned()));
+        table.filters.push((column.to_owned(), value.to_owned()));
         Ok(table)
     }
 
@@ -254,20 +269,19 @@ impl Table {
         let whole = table_schema.table_schema().clone();
         let mut source = ParquetSource::new(table_schema)
             .with_table_parquet_options(TableParquetOptions::default());
-        let predicate = match &self.filter {
-            None => None,
-            Some((column, value)) => Some(equals(&whole, column, value).map_err(failed)?),
-        };
-        if let Some(predicate) = &predicate {
-            source = source.with_predicate(predicate.clone());
+        if let Some(predicate) = self.predicate(&whole).map_err(failed)? {
+            source = source.with_predicate(predicate);
         }
         let mut wanted = Vec::new();
         for name in columns {
             self.column(name)?;
             wanted.push(*name);
         }
-        let filtered = self.filter.as_ref().map(|(column, _)| column.as_str());
-        wanted.extend(filtered.filter(|column| !columns.contains(column)));
+        for (column, _) in &self.filters {
+            if !wanted.contains(&column.as_str()) {
+                wanted.push(column);
+            }
+        }
         wanted.extend([SHARD, FIRST]);
         let indices = wanted.iter().filter_map(|name| whole.index_of(name).ok());
         let config = FileScanConfigBuilder::new(self.store.clone(), Arc::new(source))
@@ -280,13 +294,29 @@ impl Table {
             .with_preserve_order(true)
             .build();
         let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
-        let Some((column, value)) = &self.filter else {
-            return Ok(scan);
-        };
-        let predicate = equals(&scan.schema(), column, value).map_err(failed)?;
-        Ok(Arc::new(
-            FilterExec::try_new(predicate, scan).map_err(failed)?,
-        ))
+        match self.predicate(&scan.schema()).map_err(failed)? {
+            None => Ok(scan),
+            Some(predicate) => {
+                let filter = FilterExec::try_new(predicate, scan);
+                Ok(Arc::new(filter.map_err(failed)?))
+            }
+        }
+    }
+
+    /// What rows must satisfy, over columns of this schema.
+    fn predicate(
+        &self,
+        schema: &Schema,
+    ) -> datafusion::error::Result<Option<Arc<dyn PhysicalExpr>>> {
+        let mut all: Option<Arc<dyn PhysicalExpr>> = None;
+        for (column, value) in &self.filters {
+            let one = equals(schema, column, value)?;
+            all = Some(match all {
+                None => one,
+                Some(before) => Arc::new(BinaryExpr::new(before, Operator::And, one)),
+            });
+        }
+        Ok(all)
     }
 
     /// Shards in consecutive runs of about equal length, one run a partition.

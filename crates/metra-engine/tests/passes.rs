@@ -5,7 +5,7 @@ mod tables;
 use metra::data::{Corpus, Keys};
 use metra::execute::{keyed_sums, moments, spread, within_scatter};
 use metra::linalg::Symmetric;
-use metra_engine::{Engine, TableCorpus};
+use metra_engine::{Cut, Engine, TableCorpus};
 use tables::Made;
 
 fn assert_close(found: &Symmetric, expected: &Symmetric) {
@@ -25,7 +25,7 @@ fn assert_close(found: &Symmetric, expected: &Symmetric) {
 fn moments_and_sums_equal_those_of_the_library() {
     let made = Made::new(5, 700, 6, 1);
     let engine = Engine::here(2).unwrap();
-    let table = engine.open(&made.address(), 500).unwrap();
+    let table = engine.open(&made.address(), Cut::Rows(500)).unwrap();
     assert_eq!((table.len(), table.shards() > 5), (3500, true));
     let mut corpus = TableCorpus::new(&engine, table, None).unwrap();
     let labels = corpus.labels("label").unwrap();
@@ -54,7 +54,7 @@ fn moments_and_sums_equal_those_of_the_library() {
 fn rows_are_scanned_and_gathered_in_order() {
     let made = Made::new(3, 1500, 4, 2);
     let engine = Engine::here(2).unwrap();
-    let table = engine.open(&made.address(), 1000).unwrap();
+    let table = engine.open(&made.address(), Cut::Rows(1000)).unwrap();
     let corpus = TableCorpus::new(&engine, table, None).unwrap();
     let local = made.corpus();
     let mut seen = Vec::new();
@@ -80,7 +80,7 @@ fn threads_change_no_byte() {
     let made = Made::new(4, 3000, 8, 3);
     let of = |threads| {
         let engine = Engine::here(threads).unwrap();
-        let table = engine.open(&made.address(), 1000).unwrap();
+        let table = engine.open(&made.address(), Cut::Rows(1000)).unwrap();
         let corpus = TableCorpus::new(&engine, table, None).unwrap();
         let found = moments(&corpus).unwrap();
         let entries = found.covariance.entries();

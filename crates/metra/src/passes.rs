@@ -6,7 +6,7 @@
 use crate::data::{KeyedBy, Part, Task};
 use crate::evaluate::{IrrelevantCounts, RelevantScores};
 use crate::execute::{
-    Chosen, ColumnSums, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
+    Chosen, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
 };
 use crate::learn::rounds::{LocalSteps, PairScale};
 use crate::linalg::{RowBuf, Rows};
@@ -28,6 +28,7 @@ pub const ALL: &[Pass] = &[
     pass::<KeyedSums>(),
     pass::<WithinSums>(),
     pass::<Chosen>(),
+    pass::<Digest>(),
     pass::<PairScale>(),
     pass::<LocalSteps>(),
     pass::<NearestRows>(),

@@ -1,6 +1,7 @@
 //! How plans with our operators are written and read: ours behind a mark, all else by Ballista.
 
-use super::{FoldExec, MergeExec, Work};
+use super::{AssignExec, AssignWork, FoldExec, GatherExec, MergeExec, Work};
+use crate::cluster::hello;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::common::internal_err;
 use datafusion::error::{DataFusionError, Result};
@@ -30,6 +31,8 @@ struct Codec {
 enum Node {
     Fold(Work),
     Merge,
+    Assign(AssignWork),
+    Gather(String),
 }
 
 impl PhysicalExtensionCodec for Codec {
@@ -40,6 +43,9 @@ impl PhysicalExtensionCodec for Codec {
         ctx: &TaskContext,
         proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(hello) = hello::decode(buf, inputs) {
+            return hello;
+        }
         let Some(bytes) = buf.strip_prefix(MARK) else {
             return self.others.try_decode(buf, inputs, ctx, proto_converter);
         };
@@ -50,6 +56,8 @@ impl PhysicalExtensionCodec for Codec {
         Ok(match node {
             Node::Fold(work) => Arc::new(FoldExec::new(input.clone(), Arc::new(work))),
             Node::Merge => Arc::new(MergeExec::new(input.clone())),
+            Node::Assign(work) => Arc::new(AssignExec::new(input.clone(), Arc::new(work))),
+            Node::Gather(folder) => Arc::new(GatherExec::new(input.clone(), folder)),
         })
     }
 
@@ -59,10 +67,17 @@ impl PhysicalExtensionCodec for Codec {
         buf: &mut Vec<u8>,
         proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        if hello::encode(node.as_ref(), buf) {
+            return Ok(());
+        }
         let ours = if let Some(fold) = node.downcast_ref::<FoldExec>() {
             Node::Fold(fold.work().clone())
         } else if node.downcast_ref::<MergeExec>().is_some() {
             Node::Merge
+        } else if let Some(assign) = node.downcast_ref::<AssignExec>() {
+            Node::Assign(assign.work().clone())
+        } else if let Some(gather) = node.downcast_ref::<GatherExec>() {
+            Node::Gather(gather.folder().to_owned())
         } else {
             return self.others.try_encode(node, buf, proto_converter);
         };

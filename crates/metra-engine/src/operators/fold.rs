@@ -6,7 +6,7 @@
 use super::blocks::{of_shard, schema};
 use super::embed::{EmbedTool, EmbedWork, Embedding};
 use super::pass::{PassTool, PassWork};
-use super::{properties, replaced};
+use super::{pause, properties, replaced};
 use crate::error::{from_engine, within};
 use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};
@@ -196,7 +196,7 @@ impl Folding {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let (shard, first) = (constant(batch, SHARD)?, constant(batch, FIRST)?);
+        let (shard, first) = shard_and_first(batch)?;
         if self.open.as_ref().is_some_and(|open| open.shard != shard) {
             self.close().await?;
         }
@@ -230,6 +230,7 @@ impl Folding {
         let Some(open) = self.open.take() else {
             return Ok(());
         };
+        pause("METRA_TEST_PAUSE_FOLD").await;
         let parts = match open.folded {
             Folded::Pass(started) => started.close()?,
             Folded::Embed(embedding) => embedding.close(&self.runtime).await?,
@@ -243,6 +244,11 @@ impl Folding {
 /// Number of the first row of the piece that a batch belongs to.
 pub(crate) fn first_row(batch: &RecordBatch) -> Result<u64> {
     constant(batch, FIRST)
+}
+
+/// Shard of a batch, and number of the first row of its piece.
+pub(crate) fn shard_and_first(batch: &RecordBatch) -> Result<(u64, u64)> {
+    Ok((constant(batch, SHARD)?, constant(batch, FIRST)?))
 }
 
 /// The value of a column that is the same in all rows of a batch.

@@ -5,7 +5,7 @@
 //! no rows says nothing: what waited for it is merged at the end.
 
 use super::blocks::{Block, batch, read, schema};
-use super::{properties, replaced};
+use super::{pause, properties, replaced};
 use crate::error::within;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -92,6 +92,7 @@ impl ExecutionPlan for MergeExec {
 
 async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
     let mut merging: BTreeMap<(u64, u64), Merging> = BTreeMap::new();
+    pause("METRA_TEST_PAUSE_MERGE").await;
     while let Some(batch) = input.try_next().await? {
         for block in read(&batch)? {
             let place = merging.entry((block.part, block.number)).or_default();

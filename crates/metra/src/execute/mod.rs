@@ -5,11 +5,13 @@
 //! same bytes however many threads or machines take part.
 
 mod chosen;
+mod digest;
 mod moments;
 mod sums;
 mod within;
 
 pub use chosen::{Chosen, fetched};
+pub use digest::{Digest, digest};
 pub use moments::{ColumnSums, Moments, OuterSums, Spread, moments, spread};
 pub use sums::{KeyedSums, keyed_sums};
 pub use within::{WithinSums, within_scatter};

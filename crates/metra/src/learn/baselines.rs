@@ -43,6 +43,10 @@ impl Learner for Checked<Euclid> {
         &[Space::SquaredL2]
     }
 
+    fn by_passes(&self) -> bool {
+        true
+    }
+
     fn fit(&self, _: &Problem<'_>, _: &mut Run<'_>) -> Result<Map> {
         Ok(Map::Identity)
     }
@@ -59,6 +63,10 @@ impl Learner for Checked<Cosine> {
 
     fn spaces(&self) -> &'static [Space] {
         &[Space::Cosine]
+    }
+
+    fn by_passes(&self) -> bool {
+        true
     }
 
     fn fit(&self, _: &Problem<'_>, _: &mut Run<'_>) -> Result<Map> {

@@ -50,6 +50,10 @@ impl Learner for Checked<Lda> {
         self.0.values()
     }
 
+    fn by_passes(&self) -> bool {
+        true
+    }
+
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         require_rank(self.0.rank, problem.dim())?;
         let labels = problem.labels("lda")?;

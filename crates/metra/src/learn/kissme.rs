@@ -57,6 +57,10 @@ impl Learner for Checked<Kissme> {
         self.0.values()
     }
 
+    fn by_passes(&self) -> bool {
+        true
+    }
+
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;

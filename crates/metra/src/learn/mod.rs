@@ -233,6 +233,12 @@ pub trait Learner: Send + Sync {
         &Space::ALL
     }
 
+    /// Whether it learns from classes by passes over the corpus alone, so that rows may lie
+    /// elsewhere.
+    fn by_passes(&self) -> bool {
+        false
+    }
+
     /// How it works by rounds, each shard of a corpus on its own; `None` where it cannot.
     fn by_rounds(&self) -> Option<&dyn rounds::ByRounds> {
         None

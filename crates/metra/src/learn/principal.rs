@@ -55,6 +55,10 @@ impl Learner for Checked<Pca> {
         self.0.values()
     }
 
+    fn by_passes(&self) -> bool {
+        true
+    }
+
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let (axes, rank) = axes_of_rank(self.0.rank, problem, run)?;
         let map = LowRank::centred(axes.basis.leading_rows(rank), &axes.mean)?;
@@ -69,6 +73,10 @@ impl Learner for Checked<Whitening> {
 
     fn parameters(&self) -> BTreeMap<String, String> {
         self.0.values()
+    }
+
+    fn by_passes(&self) -> bool {
+        true
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {

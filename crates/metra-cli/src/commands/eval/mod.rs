@@ -1,8 +1,10 @@
 //! `metra eval`: how well a model, or a run made elsewhere, ranks.
 
 mod agree;
+#[cfg(feature = "cluster")]
+mod away;
 
-use crate::args::{Columns, Common, Compared, Judged};
+use crate::args::{Away, Columns, Common, Compared, Judged};
 use crate::load::{
     Loaded, in_file, load, load_judged, model_groups, narrowing_of, protocol_for, row_name,
     split_names,
@@ -89,6 +91,11 @@ pub(crate) struct Eval {
     /// Seed of the protocol's draws and of the bootstrap
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    away: Away,
+    /// Table of queries with the same columns (default: the items themselves, or --where)
+    #[arg(long, value_name = "TABLE", help_heading = "Tables elsewhere")]
+    query_table: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +115,12 @@ struct Report {
 
 impl Eval {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        #[cfg(not(feature = "cluster"))]
+        self.away.refuse()?;
+        #[cfg(feature = "cluster")]
+        if let Some(place) = &self.away.cluster {
+            return self.away(place, common);
+        }
         if let (Some(run), Some(qrels)) = (&self.run, &self.judged.qrels) {
             return self.evaluate_run(run, qrels, common);
         }

@@ -1,12 +1,14 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
+#[cfg(feature = "cluster")]
+mod away;
 mod page;
 mod report;
 
 use self::page::Kept;
 pub(crate) use self::report::describe;
 use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
-use crate::args::{Common, assignment};
+use crate::args::{Away, Common, assignment};
 use crate::judging::JudgedBy;
 use crate::load::Loaded;
 use crate::progress::Reporter;
@@ -66,6 +68,19 @@ pub(crate) struct Train {
     /// Where to write the model
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    away: Away,
+    /// Rounds of a method that takes steps: shards learn alone and are averaged after each
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        help_heading = "Tables elsewhere"
+    )]
+    rounds: u64,
+    /// File that keeps the state after every round; a run that was killed goes on from there
+    #[arg(long, value_name = "FILE", help_heading = "Tables elsewhere")]
+    checkpoint: Option<PathBuf>,
 }
 
 /// What one split gave.
@@ -80,6 +95,12 @@ struct SplitOutcome {
 
 impl Train {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        #[cfg(not(feature = "cluster"))]
+        self.away.refuse()?;
+        #[cfg(feature = "cluster")]
+        if let Some(place) = &self.away.cluster {
+            return self.away(place, common);
+        }
         ensure!(
             self.output.is_none() || self.splitting.is_single(),
             "-o saves one model: with several splits name one with --split, or leave -o out"

@@ -169,6 +169,10 @@ impl Learner for Checked<Slr> {
         }
     }
 
+    fn by_passes(&self) -> bool {
+        self.0.target == Targets::Fixed
+    }
+
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;

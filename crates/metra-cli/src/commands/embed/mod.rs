@@ -1,6 +1,9 @@
 //! `metra embed`: vectors through a model, to a file that a vector store can load.
 
-use crate::args::{Columns, Common};
+#[cfg(feature = "cluster")]
+mod away;
+
+use crate::args::{Away, Columns, Common};
 use crate::load::{in_file, load, model_groups, narrowing_of};
 use crate::progress::Reporter;
 use crate::{STOP, print};
@@ -37,6 +40,11 @@ pub(crate) struct Embed {
     /// Divide by the length, so that stores with inner product serve a cosine model
     #[arg(long)]
     normalise: bool,
+    #[command(flatten)]
+    away: Away,
+    /// Write numbers of 16 bits
+    #[arg(long, requires = "cluster", help_heading = "Tables elsewhere")]
+    f16: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -60,6 +68,12 @@ enum Writer<'a> {
 
 impl Embed {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        #[cfg(not(feature = "cluster"))]
+        self.away.refuse()?;
+        #[cfg(feature = "cluster")]
+        if let Some(place) = &self.away.cluster {
+            return self.away(place, common);
+        }
         let model = Model::load(&self.model)?;
         let parquet = match self.output.extension().and_then(|e| e.to_str()) {
             Some("npy") if self.keep.is_empty() => false,

@@ -1,0 +1,94 @@
+//! `metra cluster executor`.
+
+use super::{identity, warn_if_open};
+use crate::args::{Common, size};
+use crate::print;
+use anyhow::Result;
+use clap::Args;
+use metra_engine::cluster::Address;
+use metra_engine::cluster::executor::{Joined, Options, run};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Join a scheduler and run tasks, until a signal ends it.
+#[derive(Args)]
+pub(super) struct Executor {
+    /// The scheduler to join
+    #[arg(long, value_name = "HOST:PORT")]
+    scheduler: Address,
+    /// Where to listen: results on this port, tasks on the next; port 0 takes two free ones
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    bind: SocketAddr,
+    /// Name or address under which the others reach this machine (default: the address of --bind,
+    /// or with 0.0.0.0 the one that the scheduler sees)
+    #[arg(long, value_name = "HOST")]
+    advertise: Option<String>,
+    /// Tasks at the same time (default: one a core)
+    #[arg(long, value_name = "N")]
+    slots: Option<usize>,
+    /// Folder for results of tasks; a folder of its own in it is removed at the end (default: the
+    /// system's temporary folder)
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// Memory for the engine's own operators (default: 70 % of the machine's)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pool_memory: Option<u64>,
+    /// Seconds for which an absent scheduler is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    wait: u64,
+    /// Seconds between signs of life; well below the scheduler's --executor-timeout
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    heartbeat: u64,
+    /// The version it says it is, for tests
+    #[arg(long, hide = true)]
+    claim_version: Option<String>,
+}
+
+impl Executor {
+    pub(super) fn run(&self, common: &Common) -> Result<()> {
+        warn_if_open("the executor", self.bind.ip());
+        let mut options = Options {
+            bind: self.bind,
+            advertise: self.advertise.clone(),
+            work_dir: self.work_dir.clone(),
+            memory: self.pool_memory,
+            heartbeat: self.heartbeat,
+            wait: self.wait,
+            identity: identity(self.claim_version.as_deref()),
+            ..Options::new(self.scheduler.clone())
+        };
+        if let Some(slots) = self.slots {
+            options.slots = slots;
+        }
+        // Tasks run on threads of the engine, and what they do in parallel on the pool of the
+        // process: no more threads than slots, or two executors on one machine fight.
+        let threads = common.threads.unwrap_or(options.slots);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        if let Err(error) = pool.build_global() {
+            tracing::debug!("the pool of threads stays as it is: {error}");
+        }
+        let joined = |joined: &Joined| {
+            let (results, slots) = (joined.results, options.slots);
+            let scheduler = &options.scheduler;
+            let said = if common.json {
+                let told = serde_json::json!({
+                    "joined": scheduler.to_string(),
+                    "id": joined.id,
+                    "results": results.to_string(),
+                    "tasks": joined.tasks.to_string(),
+                    "slots": slots,
+                    "work_dir": joined.work_dir,
+                });
+                print::line(&told.to_string())
+            } else {
+                print::line(&format!(
+                    "metra executor {results} with {slots} slots joined {scheduler}"
+                ))
+            };
+            if let Err(error) = said {
+                tracing::warn!("joined {scheduler}, but nobody reads it: {error}");
+            }
+        };
+        Ok(run(&options, &joined)?)
+    }
+}

@@ -1,0 +1,66 @@
+//! `metra cluster`: the programs of a cluster, and a look at one.
+
+mod executor;
+mod scheduler;
+mod status;
+
+use crate::args::Common;
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use metra_engine::cluster::Identity;
+use std::net::IpAddr;
+
+/// Run on many machines: a scheduler, its executors, their status.
+#[derive(Args)]
+pub(crate) struct Cluster {
+    /// Show what DataFusion and Ballista log, too
+    #[arg(long, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// Take jobs and hand out their tasks, until a signal ends it
+    Scheduler(scheduler::Scheduler),
+    /// Join a scheduler and run tasks, until a signal ends it
+    Executor(executor::Executor),
+    /// Show who is there and what runs
+    Status(status::Status),
+}
+
+impl Cluster {
+    /// Whether libraries' messages are wanted.
+    pub(crate) fn verbose(&self) -> bool {
+        self.verbose
+    }
+
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        match &self.part {
+            Part::Scheduler(part) => part.run(common),
+            Part::Executor(part) => part.run(common),
+            Part::Status(part) => part.run(common),
+        }
+    }
+}
+
+/// Said wherever a program can be reached from other machines.
+fn warn_if_open(what: &str, ip: IpAddr) {
+    if !ip.is_loopback() {
+        tracing::warn!(
+            "{what} listens on {ip}: whoever reaches it can run jobs and read their results, \
+             because Ballista 55 knows no users and its traffic is not encrypted; keep it in a \
+             private network"
+        );
+    }
+}
+
+/// This build, or another version of it for a test of what happens then.
+fn identity(claimed: Option<&str>) -> Identity {
+    let mut identity = Identity::here();
+    if let Some(version) = claimed {
+        version.clone_into(&mut identity.metra);
+    }
+    identity
+}

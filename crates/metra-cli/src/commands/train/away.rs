@@ -1,0 +1,101 @@
+//! `metra train --cluster`: learn from all rows of a table, by passes or by rounds.
+
+use super::Train;
+use crate::args::Common;
+use crate::away::{describe, say};
+use anyhow::{Result, bail, ensure};
+use metra_engine::{Cut, Fit};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(Serialize)]
+struct Done {
+    rows: u64,
+    shards: usize,
+    method: String,
+    rounds: Option<f64>,
+    losses: Vec<f64>,
+    seconds: f64,
+    model: PathBuf,
+}
+
+impl Train {
+    /// Learn where the rows lie.
+    pub(super) fn away(&self, place: &str, common: &Common) -> Result<()> {
+        let began = Instant::now();
+        let Some(data) = &self.subject.data else {
+            bail!("--cluster learns from a table with --label: name a Parquet file or folder");
+        };
+        let Some(label) = &self.subject.columns.label else {
+            bail!("--cluster learns from classes: name their column with --label");
+        };
+        let Some(output) = &self.output else {
+            bail!("name the model file with -o");
+        };
+        ensure!(
+            self.grid.is_empty() && self.report.is_none() && !self.refit,
+            "--tune, --refit and --report hold parts of the data out, which is done on one machine: \
+             choose settings there on a sample, and give them here with --set"
+        );
+        let engine = self.away.engine(place, common)?;
+        let cut = match self.away.shard_rows {
+            Some(rows) => Cut::Rows(rows),
+            // Training shards are files of whole classes.
+            None => Cut::Files,
+        };
+        let address = data.display().to_string();
+        let table = self
+            .away
+            .open(&engine, &address, cut, &self.subject.filters)?;
+        let (rows, shards) = (table.len(), table.shards());
+        say(common, "data", &describe(&table))?;
+        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
+        if let Some(rank) = self.rank {
+            settings.insert("rank".into(), rank.to_string());
+        }
+        let fit = Fit {
+            method: &self.method,
+            settings,
+            prepare: self.prepare.clone(),
+            space: self.score.first().copied(),
+            seed: self.splitting.seed,
+            rounds: self.rounds,
+            vectors: self.subject.columns.vector.as_deref(),
+            label,
+            group: self.subject.columns.camera.as_deref(),
+            checkpoint: self.checkpoint.as_deref(),
+        };
+        let mut losses = Vec::new();
+        let rounds = self.rounds;
+        let model = engine.train(table, &fit, &mut |course| {
+            losses.clone_from(&course.losses);
+            let loss = course.losses.last().copied().unwrap_or(f64::NAN);
+            tracing::info!("round {} of {rounds}: loss {loss:.4}", course.done);
+        })?;
+        model.save(output)?;
+        let done = Done {
+            rows,
+            shards,
+            method: self.method.clone(),
+            rounds: model.origin.facts.get("rounds").copied(),
+            losses,
+            seconds: began.elapsed().as_secs_f64(),
+            model: output.clone(),
+        };
+        if common.json {
+            return crate::print::json(&done);
+        }
+        if let Some(rounds) = done.rounds {
+            say(common, "rounds", &rounds.to_string())?;
+        }
+        say(common, "time", &format!("{:.1} s", done.seconds))?;
+        say(
+            common,
+            "judged",
+            "not yet: nothing was held out; `metra eval --cluster` judges on other rows",
+        )?;
+        say(common, "model", &output.display().to_string())
+    }
+}

@@ -1,0 +1,122 @@
+//! Judging a model on a table: queries that fit into memory against items that need not.
+
+use crate::corpus::TableCorpus;
+use crate::engine::Engine;
+use crate::table::Table;
+use crate::{Error, Result};
+use metra::data::{Corpus, Keys};
+use metra::evaluate::{Evaluation, Options, Questions, evaluate_asked};
+use metra::linalg::RowBuf;
+use metra::metric::{Model, Space};
+use metra::search::{Asked, Neighbours, hard_negatives, nearest};
+use metra::supervision::Labels;
+
+/// Queries and items with their classes.
+pub struct Judgement<'a> {
+    items: TableCorpus<'a>,
+    labels: Labels,
+    queries: RowBuf,
+    /// Class of each query among the items', where there is one.
+    classes: Vec<Option<u32>>,
+    clusters: Vec<u64>,
+    /// Whether queries are the items themselves.
+    within: bool,
+}
+
+/// Who ranks: a model, or a space over the vectors as they are.
+#[derive(Debug, Clone, Copy)]
+pub enum Ranker<'a> {
+    /// A model.
+    Model(&'a Model),
+    /// The vectors as they are.
+    Plain(Space),
+}
+
+impl Engine {
+    /// Read the queries of a table and the classes of the items. Without a table of queries all
+    /// items are, each against all others.
+    pub fn judgement(
+        &self,
+        items: Table,
+        queries: Option<&Table>,
+        vectors: Option<&str>,
+        label: &str,
+    ) -> Result<Judgement<'_>> {
+        let mut items = TableCorpus::new(self, items, vectors)?;
+        let labels = items.labels(label)?;
+        let asking = TableCorpus::new(self, queries.unwrap_or(items.table()).clone(), vectors)?;
+        let mut rows = RowBuf::empty(asking.dim());
+        asking.scan(0..asking.len(), &mut |_, block| {
+            rows.extend(block);
+            Ok(())
+        })?;
+        if rows.is_empty() {
+            return Err(Error::table(asking.table().address(), "there is no query"));
+        }
+        let theirs = match queries {
+            None => labels.clone(),
+            Some(_) => Labels::from_names(&asking.names(label)?)?,
+        };
+        let matched: Vec<Option<u32>> = (theirs.names().iter())
+            .map(|name| labels.names().iter().position(|known| known == name))
+            .map(|class| class.map(|class| class as u32))
+            .collect();
+        let of = |class: &u32| matched.get(*class as usize).copied().flatten();
+        Ok(Judgement {
+            classes: theirs.of().iter().map(of).collect(),
+            clusters: theirs.of().iter().map(|class| u64::from(*class)).collect(),
+            within: queries.is_none(),
+            queries: rows,
+            items,
+            labels,
+        })
+    }
+}
+
+impl Judgement<'_> {
+    /// Number of queries.
+    pub fn queries(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// Number of items.
+    pub fn items(&self) -> u64 {
+        self.items.len()
+    }
+
+    fn asked(&self, ranker: Ranker<'_>) -> Result<Asked> {
+        Ok(match ranker {
+            Ranker::Model(model) => Asked::through(model, &self.queries)?,
+            Ranker::Plain(space) => Asked::plain(space, &self.queries)?,
+        })
+    }
+
+    fn own(&self) -> Option<Vec<u64>> {
+        self.within
+            .then(|| (0..self.queries.len() as u64).collect())
+    }
+
+    /// Rank all items for every query and measure the ranking, exactly.
+    pub fn evaluate(&self, ranker: Ranker<'_>, options: &Options<'_>) -> Result<Evaluation> {
+        let (classes, own) = (self.classes.clone(), self.own());
+        let questions = Questions::new(self.asked(ranker)?, classes, own)?;
+        let keys = Keys::Class(self.labels.of());
+        let evaluated = evaluate_asked(&self.items, keys, &questions, &self.clusters, options);
+        Ok(evaluated?)
+    }
+
+    /// The `k` items nearest to every query.
+    pub fn nearest(&self, ranker: Ranker<'_>, k: usize) -> Result<Neighbours> {
+        Ok(nearest(&self.items, &self.asked(ranker)?, k, self.own())?)
+    }
+
+    /// The `k` items of other classes nearest to every query.
+    pub fn hard_negatives(&self, ranker: Ranker<'_>, k: usize) -> Result<Neighbours> {
+        let none = self.labels.classes() as u32;
+        let classes = self.classes.iter().map(|class| class.unwrap_or(none));
+        let keys = Keys::Class(self.labels.of());
+        let asked = self.asked(ranker)?;
+        let found = hard_negatives(&self.items, keys, &asked, k, classes.collect());
+        Ok(found?)
+    }
+}

@@ -1,0 +1,193 @@
+//! The operator that says of every row which training shard it belongs to, and its place there.
+//!
+//! All rows of a class go to one shard. The place is a random number keyed by the row's own number,
+//! so that a shard's order is a shuffle that depends on the seed alone.
+
+use super::{column, properties, replaced};
+use crate::carried::Carried;
+use crate::columns::Names;
+use crate::error::{from_engine, within};
+use crate::table::{FIRST, SHARD};
+use crate::{Error, Result};
+use datafusion::arrow::array::{RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::TryStreamExt;
+use metra::execute::decode;
+use metra::random::Stream;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// Column with the number of a row's training shard.
+pub(crate) const TARGET: &str = "__metra_target";
+/// Column with the place of a row in it.
+pub(crate) const PLACE: &str = "__metra_place";
+
+/// Which class goes where, as it travels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AssignWork {
+    /// Column of the classes.
+    pub(crate) classes: String,
+    /// Names of the classes with their shards: `(Vec<String>, Vec<u64>)`.
+    pub(crate) shards: Carried,
+    /// Seed of the shuffle.
+    pub(crate) seed: u64,
+}
+
+/// Adds shard and place to every row.
+#[derive(Debug)]
+pub(crate) struct AssignExec {
+    input: Arc<dyn ExecutionPlan>,
+    work: Arc<AssignWork>,
+    properties: Arc<PlanProperties>,
+}
+
+impl AssignExec {
+    /// Assign the rows of a scan of a table.
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, work: Arc<AssignWork>) -> Self {
+        let partitions = input.output_partitioning().partition_count();
+        AssignExec {
+            properties: properties(assigned(&input.schema()), partitions),
+            input,
+            work,
+        }
+    }
+
+    pub(crate) fn work(&self) -> &AssignWork {
+        &self.work
+    }
+}
+
+/// The columns of a scan without those of its shards, with those of the training shards.
+fn assigned(scanned: &Schema) -> SchemaRef {
+    let fields = scanned.fields().iter();
+    let fields = fields.filter(|field| ![SHARD, FIRST].contains(&field.name().as_str()));
+    let mut fields: Vec<Arc<Field>> = fields.cloned().collect();
+    fields.push(Arc::new(Field::new(TARGET, DataType::UInt64, false)));
+    fields.push(Arc::new(Field::new(PLACE, DataType::UInt64, false)));
+    Arc::new(Schema::new(fields))
+}
+
+impl DisplayAs for AssignExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AssignExec: by {}", self.work.classes)
+    }
+}
+
+impl ExecutionPlan for AssignExec {
+    fn name(&self) -> &str {
+        "AssignExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> EngineResult<TreeNodeRecursion>,
+    ) -> EngineResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        replaced(children, |input| AssignExec::new(input, self.work.clone()))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> EngineResult<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let assigning = Assigning {
+            input: self.input.execute(partition, context.clone())?,
+            runtime: context.runtime_env(),
+            work: self.work.clone(),
+            schema: schema.clone(),
+            known: None,
+            piece: (0, 0, 0),
+            keys: Vec::new(),
+        };
+        let rows = futures::stream::try_unfold(assigning, |mut assigning| async move {
+            let batch = assigning.next().await.map_err(within)?;
+            Ok::<_, DataFusionError>(batch.map(|batch| (batch, assigning)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}
+
+struct Assigning {
+    input: SendableRecordBatchStream,
+    runtime: Arc<RuntimeEnv>,
+    work: Arc<AssignWork>,
+    schema: SchemaRef,
+    known: Option<(Names, Vec<u64>)>,
+    /// Shard and first row of the piece, and rows of it that have been seen.
+    piece: (u64, u64, u64),
+    keys: Vec<u32>,
+}
+
+impl Assigning {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if self.known.is_none() {
+            let bytes = self.work.shards.unpack(&self.runtime).await?;
+            let (names, shards): (Vec<String>, Vec<u64>) = decode(&bytes)?;
+            self.known = Some((Names::new(&self.work.classes, &names), shards));
+        }
+        loop {
+            let next = self.input.try_next().await;
+            match next.map_err(|e| from_engine("reading rows", e))? {
+                Some(batch) if batch.num_rows() == 0 => {}
+                Some(batch) => return self.assign(&batch).map(Some),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn assign(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let Some((names, shards)) = &self.known else {
+            return Err(Error::engine("assigning rows", "there are no settings"));
+        };
+        let (shard, first) = super::fold::shard_and_first(batch)?;
+        if (self.piece.0, self.piece.1) != (shard, first) {
+            self.piece = (shard, first, 0);
+        }
+        let row = first + self.piece.2;
+        self.piece.2 += batch.num_rows() as u64;
+        names.keys(column(batch, &self.work.classes)?, row, &mut self.keys)?;
+        let targets = self.keys.iter().map(|key| shards[*key as usize]);
+        let places = (row..row + batch.num_rows() as u64)
+            .map(|row| Stream::new(self.work.seed, "place in a shard", row).below(u64::MAX));
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for field in self.schema.fields() {
+            columns.push(match field.name().as_str() {
+                TARGET => Arc::new(UInt64Array::from_iter_values(targets.clone())),
+                PLACE => Arc::new(UInt64Array::from_iter_values(places.clone())),
+                name => column(batch, name)?.clone(),
+            });
+        }
+        let assigned = RecordBatch::try_new(self.schema.clone(), columns);
+        assigned.map_err(|e| Error::engine("assigning rows", e))
+    }
+}

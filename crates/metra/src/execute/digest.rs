@@ -1,0 +1,51 @@
+//! A digest of all rows, worked out where they lie.
+
+use super::{Sample, Statistic, exactly, fold};
+use crate::data::{Corpus, Keys, Part};
+use crate::{Error, Result};
+
+/// A digest over the values of all rows and the borders of their shards.
+pub fn digest(corpus: &dyn Corpus) -> Result<String> {
+    fold::<Digest>(corpus, Keys::None, &())
+}
+
+/// Digest of a shard.
+pub struct Digest {
+    shard: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Statistic for Digest {
+    const NAME: &'static str = "digest";
+    type Spec = ();
+    type Out = String;
+
+    fn start(_: &(), shard: u64) -> Result<Self> {
+        let hasher = blake3::Hasher::new();
+        Ok(Digest { shard, hasher })
+    }
+
+    fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
+        (self.hasher).update(bytemuck::cast_slice(sample.rows.values()));
+        Ok(())
+    }
+
+    fn close(self) -> Result<Vec<Part>> {
+        let digest = self.hasher.finalize().as_bytes().to_vec();
+        Ok(vec![Part::Said(vec![(self.shard, 0, digest)])])
+    }
+
+    fn finish(_: &(), parts: Vec<Part>) -> Result<String> {
+        let [said] = exactly(parts)?;
+        let mut hasher = blake3::Hasher::new();
+        for (shard, _, digest) in said.into_said()? {
+            hasher.update(&shard.to_le_bytes());
+            hasher.update(&digest);
+        }
+        let digest = hasher.finalize();
+        if digest == blake3::Hasher::new().finalize() {
+            return Err(Error::shape("rows of the corpus", "at least 1", 0));
+        }
+        Ok(format!("shards:{}", digest.to_hex()))
+    }
+}
