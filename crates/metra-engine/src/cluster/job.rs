@@ -30,8 +30,10 @@ use std::time::{Duration, Instant};
 const RUNS: usize = 3;
 /// Waits for the first executor of a cluster that is just being started.
 const FIRST_EXECUTOR: Duration = Duration::from_secs(5);
-/// A job that the scheduler does not know for so long is gone, with an earlier scheduler.
-const UNKNOWN: Duration = Duration::from_secs(5);
+/// A job may be unknown while the scheduler plans others; one that it knew and knows no more is gone,
+/// with an earlier scheduler.
+const NOT_YET_KNOWN: Duration = Duration::from_secs(60);
+const KNOWN_NO_MORE: Duration = Duration::from_secs(2);
 /// Opening a connection to an executor, and waiting for its next batch.
 const FETCH_BEGIN: Duration = Duration::from_secs(10);
 const FETCH_NEXT: Duration = Duration::from_secs(60);
@@ -129,7 +131,7 @@ impl Cluster {
         self.runtime.block_on(async {
             tokio::select! {
                 outcome = self.run_until_fetched(plan, name, watch, &job) => outcome,
-                () = asked(stop) => Err(Error::Interrupted),
+                () = asked(stop) => Err(metra::Error::Interrupted.into()),
             }
         })
     }
@@ -211,7 +213,7 @@ impl Cluster {
         watch: &dyn Fn(JobProgress),
     ) -> Result<Vec<PartitionLocation>> {
         let doing = format!("job {id} ({name})");
-        let mut known = Instant::now();
+        let (mut known, mut unknown) = (Instant::now(), NOT_YET_KNOWN);
         let mut pause = FIRST_PAUSE;
         loop {
             let answer = self
@@ -229,7 +231,7 @@ impl Cluster {
                     return Err(Error::engine(doing, failed.error));
                 }
                 Some(_) => {
-                    known = Instant::now();
+                    (known, unknown) = (Instant::now(), KNOWN_NO_MORE);
                     // A page that fails is no reason to give up a job that runs.
                     let page: Result<Option<JobStatus>> =
                         self.connection.page(&format!("{JOB_PAGE}{id}")).await;
@@ -237,10 +239,9 @@ impl Cluster {
                         watch(progress(job));
                     }
                 }
-                None if known.elapsed() > UNKNOWN => {
-                    return Err(self
-                        .connection
-                        .lost(format!("it was started anew and does not know job {id}")));
+                None if known.elapsed() > unknown => {
+                    let reason = format!("it does not know {doing}; was it started anew?");
+                    return Err(self.connection.lost(reason));
                 }
                 None => {}
             }
