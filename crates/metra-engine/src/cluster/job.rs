@@ -21,6 +21,7 @@ use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::{StreamExt, TryStreamExt};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -391,12 +392,25 @@ fn progress(job: JobStatus) -> JobProgress {
     }
 }
 
+fn incomplete() -> Error {
+    Error::engine("fetching results", "the scheduler does not say from where")
+}
+
+/// Where each partition of a result lies, in their order. Ballista 55.0 lists a partition of the last
+/// stage again when it was made again, and keeps the place on the lost executor: the latest counts,
+/// or rows would be missing or, worse, come twice.
+fn latest(locations: Vec<PartitionLocation>) -> Result<Vec<PartitionLocation>> {
+    let mut latest = BTreeMap::new();
+    for location in locations {
+        let id = location.partition_id.as_ref().ok_or_else(incomplete)?;
+        latest.insert(id.partition_id, location);
+    }
+    Ok(latest.into_values().collect())
+}
+
 /// All rows of a job, in the order of partitions.
-async fn fetch_all(mut locations: Vec<PartitionLocation>) -> Result<Vec<RecordBatch>> {
-    locations.sort_by_key(|location| {
-        let partition = location.partition_id.as_ref().map(|id| id.partition_id);
-        (partition, location.map_partition_id, location.file_id)
-    });
+async fn fetch_all(locations: Vec<PartitionLocation>) -> Result<Vec<RecordBatch>> {
+    let locations = latest(locations)?;
     let fetches = locations.into_iter().map(fetch);
     let partitions: Vec<Vec<RecordBatch>> = futures::stream::iter(fetches)
         .buffered(FETCHES)
@@ -406,7 +420,6 @@ async fn fetch_all(mut locations: Vec<PartitionLocation>) -> Result<Vec<RecordBa
 }
 
 async fn fetch(location: PartitionLocation) -> Result<Vec<RecordBatch>> {
-    let incomplete = || Error::engine("fetching results", "the scheduler does not say from where");
     let layout = location.layout();
     let executor = location.executor_meta.ok_or_else(incomplete)?;
     let partition = location.partition_id.ok_or_else(incomplete)?.into();
@@ -445,5 +458,30 @@ async fn fetch(location: PartitionLocation) -> Result<Vec<RecordBatch>> {
             Ok(None) => return Ok(batches),
             Err(_) => return Err(silent()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballista_core::serde::protobuf::{ExecutorMetadata, PartitionId};
+
+    #[test]
+    fn a_partition_made_again_is_fetched_from_its_latest_place() {
+        let place = |partition_id: u32, port: u32| PartitionLocation {
+            partition_id: Some(PartitionId {
+                partition_id,
+                ..PartitionId::default()
+            }),
+            executor_meta: Some(ExecutorMetadata {
+                port,
+                ..ExecutorMetadata::default()
+            }),
+            ..PartitionLocation::default()
+        };
+        let found = latest(vec![place(1, 7), place(0, 7), place(2, 8), place(1, 8)]).unwrap();
+        let port = |l: &PartitionLocation| l.executor_meta.as_ref().unwrap().port;
+        assert_eq!(found.iter().map(port).collect::<Vec<_>>(), [7, 8, 8]);
+        assert!(latest(vec![PartitionLocation::default()]).is_err());
     }
 }
