@@ -11,16 +11,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something below the engine, in the numbers or the caller's data.
+    /// The library refused the data or the settings.
     #[error(transparent)]
-    Metra(#[from] metra::Error),
-    /// DataFusion or Ballista failed.
-    #[error("{doing}: {message}")]
+    Library(#[from] metra::Error),
+    /// The engine failed while it did something.
+    #[error("{doing}: {problem}")]
     Engine {
         /// What was being done.
         doing: String,
-        /// What the engine says.
-        message: String,
+        /// What the engine said.
+        problem: String,
     },
     /// A table or another object in a store cannot be used as asked.
     #[error("{address}: {problem}")]
@@ -75,17 +75,14 @@ pub enum Error {
         /// Seconds for which one was waited for.
         waited: u64,
     },
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 impl Error {
-    /// A failure inside DataFusion or Ballista, with what was being done.
-    pub fn engine(doing: impl Into<String>, message: impl ToString) -> Self {
+    /// A failure of the engine.
+    pub fn engine(doing: impl Into<String>, problem: impl std::fmt::Display) -> Self {
         Error::Engine {
             doing: doing.into(),
-            message: message.to_string(),
+            problem: problem.to_string(),
         }
     }
 
@@ -99,10 +96,7 @@ impl Error {
 
     /// Whether the caller asked for the end.
     pub fn is_interrupted(&self) -> bool {
-        matches!(
-            self,
-            Error::Interrupted | Error::Metra(metra::Error::Interrupted)
-        )
+        matches!(self, Error::Library(metra::Error::Interrupted))
     }
 }
 

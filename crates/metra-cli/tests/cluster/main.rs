@@ -203,9 +203,10 @@ fn a_killed_executor_costs_its_tasks_alone() {
     scheduler.until("two executors", |status| executors(status) == 2);
     let cluster = scheduler.connect();
     let (process, kept) = (lost.program.id(), kept.program.id());
-    let done = Cell::new(0);
+    let (done, jobs) = (Cell::new(0), RefCell::new(BTreeSet::new()));
     let kill = RefCell::new(|| lost.program.kill());
     let watch = |progress: JobProgress| {
+        jobs.borrow_mut().insert(progress.job.clone());
         // Tasks of both are done when two of eight are, or soon after.
         if progress.tasks_done >= 2 && done.get() == 0 {
             (kill.borrow_mut())();
@@ -223,6 +224,7 @@ fn a_killed_executor_costs_its_tasks_alone() {
         answers.iter().all(|a| a.process == kept),
         "{process}: {answers:?}"
     );
+    assert_eq!(jobs.borrow().len(), 1, "nothing but its tasks is run again");
 }
 
 #[test]

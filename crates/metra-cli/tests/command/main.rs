@@ -696,3 +696,11 @@ fn re_ranking_changes_the_ranking_and_says_so() {
     let error = text(&folder.run(line, &[]).stderr);
     assert!(error.contains("k2 must be between 1 and 20"), "{error}");
 }
+
+#[test]
+#[cfg(not(feature = "cluster"))]
+fn a_build_without_clusters_says_how_to_get_one() {
+    let message = Folder::new().refused("cluster executor --scheduler node1:50050", &[]);
+    assert!(message.contains("no cluster support"), "{message}");
+    assert!(message.contains("--features cluster"), "{message}");
+}

@@ -21,6 +21,7 @@ use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::{StreamExt, TryStreamExt};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,8 +31,10 @@ use std::time::{Duration, Instant};
 const RUNS: usize = 3;
 /// Waits for the first executor of a cluster that is just being started.
 const FIRST_EXECUTOR: Duration = Duration::from_secs(5);
-/// A job that the scheduler does not know for so long is gone, with an earlier scheduler.
-const UNKNOWN: Duration = Duration::from_secs(5);
+/// A job may be unknown while the scheduler plans others; one that it knew and knows no more is gone,
+/// with an earlier scheduler.
+const NOT_YET_KNOWN: Duration = Duration::from_secs(60);
+const KNOWN_NO_MORE: Duration = Duration::from_secs(2);
 /// Opening a connection to an executor, and waiting for its next batch.
 const FETCH_BEGIN: Duration = Duration::from_secs(10);
 const FETCH_NEXT: Duration = Duration::from_secs(60);
@@ -129,7 +132,7 @@ impl Cluster {
         self.runtime.block_on(async {
             tokio::select! {
                 outcome = self.run_until_fetched(plan, name, watch, &job) => outcome,
-                () = asked(stop) => Err(Error::Interrupted),
+                () = asked(stop) => Err(metra::Error::Interrupted.into()),
             }
         })
     }
@@ -211,7 +214,7 @@ impl Cluster {
         watch: &dyn Fn(JobProgress),
     ) -> Result<Vec<PartitionLocation>> {
         let doing = format!("job {id} ({name})");
-        let mut known = Instant::now();
+        let (mut known, mut unknown) = (Instant::now(), NOT_YET_KNOWN);
         let mut pause = FIRST_PAUSE;
         loop {
             let answer = self
@@ -229,7 +232,7 @@ impl Cluster {
                     return Err(Error::engine(doing, failed.error));
                 }
                 Some(_) => {
-                    known = Instant::now();
+                    (known, unknown) = (Instant::now(), KNOWN_NO_MORE);
                     // A page that fails is no reason to give up a job that runs.
                     let page: Result<Option<JobStatus>> =
                         self.connection.page(&format!("{JOB_PAGE}{id}")).await;
@@ -237,10 +240,9 @@ impl Cluster {
                         watch(progress(job));
                     }
                 }
-                None if known.elapsed() > UNKNOWN => {
-                    return Err(self
-                        .connection
-                        .lost(format!("it was started anew and does not know job {id}")));
+                None if known.elapsed() > unknown => {
+                    let reason = format!("it does not know {doing}; was it started anew?");
+                    return Err(self.connection.lost(reason));
                 }
                 None => {}
             }
@@ -390,12 +392,25 @@ fn progress(job: JobStatus) -> JobProgress {
     }
 }
 
+fn incomplete() -> Error {
+    Error::engine("fetching results", "the scheduler does not say from where")
+}
+
+/// Where each partition of a result lies, in their order. Ballista 55.0 lists a partition of the last
+/// stage again when it was made again, and keeps the place on the lost executor: the latest counts,
+/// or rows would be missing or, worse, come twice.
+fn latest(locations: Vec<PartitionLocation>) -> Result<Vec<PartitionLocation>> {
+    let mut latest = BTreeMap::new();
+    for location in locations {
+        let id = location.partition_id.as_ref().ok_or_else(incomplete)?;
+        latest.insert(id.partition_id, location);
+    }
+    Ok(latest.into_values().collect())
+}
+
 /// All rows of a job, in the order of partitions.
-async fn fetch_all(mut locations: Vec<PartitionLocation>) -> Result<Vec<RecordBatch>> {
-    locations.sort_by_key(|location| {
-        let partition = location.partition_id.as_ref().map(|id| id.partition_id);
-        (partition, location.map_partition_id, location.file_id)
-    });
+async fn fetch_all(locations: Vec<PartitionLocation>) -> Result<Vec<RecordBatch>> {
+    let locations = latest(locations)?;
     let fetches = locations.into_iter().map(fetch);
     let partitions: Vec<Vec<RecordBatch>> = futures::stream::iter(fetches)
         .buffered(FETCHES)
@@ -405,7 +420,6 @@ async fn fetch_all(mut locations: Vec<PartitionLocation>) -> Result<Vec<RecordBa
 }
 
 async fn fetch(location: PartitionLocation) -> Result<Vec<RecordBatch>> {
-    let incomplete = || Error::engine("fetching results", "the scheduler does not say from where");
     let layout = location.layout();
     let executor = location.executor_meta.ok_or_else(incomplete)?;
     let partition = location.partition_id.ok_or_else(incomplete)?.into();
@@ -444,5 +458,30 @@ async fn fetch(location: PartitionLocation) -> Result<Vec<RecordBatch>> {
             Ok(None) => return Ok(batches),
             Err(_) => return Err(silent()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballista_core::serde::protobuf::{ExecutorMetadata, PartitionId};
+
+    #[test]
+    fn a_partition_made_again_is_fetched_from_its_latest_place() {
+        let place = |partition_id: u32, port: u32| PartitionLocation {
+            partition_id: Some(PartitionId {
+                partition_id,
+                ..PartitionId::default()
+            }),
+            executor_meta: Some(ExecutorMetadata {
+                port,
+                ..ExecutorMetadata::default()
+            }),
+            ..PartitionLocation::default()
+        };
+        let found = latest(vec![place(1, 7), place(0, 7), place(2, 8), place(1, 8)]).unwrap();
+        let port = |l: &PartitionLocation| l.executor_meta.as_ref().unwrap().port;
+        assert_eq!(found.iter().map(port).collect::<Vec<_>>(), [7, 8, 8]);
+        assert!(latest(vec![PartitionLocation::default()]).is_err());
     }
 }

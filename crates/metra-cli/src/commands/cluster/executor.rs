@@ -1,6 +1,6 @@
 //! `metra cluster executor`.
 
-use super::{identity, warn_if_open};
+use super::{counted, identity, warn_if_open};
 use crate::args::{Common, size};
 use crate::print;
 use anyhow::Result;
@@ -81,8 +81,9 @@ impl Executor {
                 });
                 print::line(&told.to_string())
             } else {
+                let slots = counted(slots, "slot", "slots");
                 print::line(&format!(
-                    "metra executor {results} with {slots} slots joined {scheduler}"
+                    "metra executor {results} with {slots} joined {scheduler}"
                 ))
             };
             if let Err(error) = said {

@@ -64,3 +64,9 @@ fn identity(claimed: Option<&str>) -> Identity {
     }
     identity
 }
+
+/// `1 slot`, `2 slots`.
+fn counted(number: usize, what: &str, many: &str) -> String {
+    let what = if number == 1 { what } else { many };
+    format!("{number} {what}")
+}

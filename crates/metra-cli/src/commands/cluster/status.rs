@@ -1,5 +1,6 @@
 //! `metra cluster status`.
 
+use super::counted;
 use crate::args::Common;
 use crate::progress::Reporter;
 use crate::{STOP, print};
@@ -66,9 +67,9 @@ impl Status {
         print::fact(
             "scheduler",
             &format!(
-                "{}, metra {metra}, Ballista {ballista}, {} passes, up {}",
+                "{}, metra {metra}, Ballista {ballista}, {}, up {}",
                 self.cluster,
-                status.identity.passes.len(),
+                counted(status.identity.passes.len(), "pass", "passes"),
                 seconds(status.uptime_seconds as f64)
             ),
         )?;
@@ -90,8 +91,10 @@ impl Status {
             print::fact(
                 "tried",
                 &format!(
-                    "{} tasks ran in {} processes in {:.2} s",
-                    tried.tasks, tried.processes, tried.seconds
+                    "{} ran in {} in {:.2} s",
+                    counted(tried.tasks, "task", "tasks"),
+                    counted(tried.processes, "process", "processes"),
+                    tried.seconds
                 ),
             )?;
         }
@@ -136,8 +139,10 @@ fn executor_line(executor: &ExecutorStatus) -> String {
         ", not counted on"
     };
     format!(
-        "{}:{}, {} slots, {seen}{memory}{state}",
-        executor.host, executor.port, executor.slots
+        "{}:{}, {}, {seen}{memory}{state}",
+        executor.host,
+        executor.port,
+        counted(executor.slots as usize, "slot", "slots")
     )
 }
 
