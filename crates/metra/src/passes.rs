@@ -9,6 +9,7 @@ use crate::execute::{
     Chosen, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
 };
 use crate::learn::rounds::{LocalSteps, PairScale};
+use crate::learn::slr::elsewhere::{ClippedSums, EmbeddedRows};
 use crate::linalg::{RowBuf, Rows};
 use crate::metric::{Model, Step};
 use crate::search::NearestRows;
@@ -33,6 +34,8 @@ pub const ALL: &[Pass] = &[
     pass::<LocalSteps>(),
     pass::<NearestRows>(),
     pass::<RelevantScores>(),
+    pass::<EmbeddedRows>(),
+    pass::<ClippedSums>(),
     pass::<IrrelevantCounts>(),
 ];
 

@@ -17,6 +17,7 @@
 
 mod adapter;
 mod blockwise;
+pub(crate) mod elsewhere;
 mod factors;
 mod search;
 mod side;
@@ -38,6 +39,7 @@ use crate::metric::{Map, Space};
 use crate::supervision::Supervision;
 use crate::{Error, Result};
 use blockwise::clipped_product;
+use elsewhere::clipped_sums;
 use factors::Factors;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -170,7 +172,8 @@ impl Learner for Checked<Slr> {
     }
 
     fn by_passes(&self) -> bool {
-        self.0.target == Targets::Fixed
+        let exact = self.0.compression == Compression::None && self.0.form == Form::Factors;
+        self.0.target == Targets::Fixed || exact
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
@@ -329,6 +332,14 @@ impl Regression<'_> {
                 "expected factors, but found the whole M".into(),
             ));
         };
+        if let (true, Some(classes)) = (left.corpus().elsewhere().is_some(), target.row_classes()) {
+            let of_left = left_inverse.factor(factors.left.as_ref());
+            let of_right = right_inverse.factor(held.as_ref());
+            let maps = (of_left.as_ref(), of_right.as_ref());
+            let (sums, loss) = clipped_sums(left, classes, maps, self.thresholds())?;
+            factors.left = left_inverse.whiten(sums.as_ref());
+            return Ok(loss);
+        }
         let rule = (left.ridge(ridge), self.settings.inverse);
         let sketch = Sketch::new(left, left_inverse, rule, draw)?;
         let factor = left_inverse.factor(factors.left.as_ref());

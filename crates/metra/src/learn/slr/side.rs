@@ -93,6 +93,11 @@ impl<'a> Side<'a> {
         &self.eigen
     }
 
+    /// What is taken from rows, and the number appended to them (0 for none).
+    pub(super) fn preparation(&self) -> (&[f64], f64) {
+        (&self.mean, self.constant)
+    }
+
     /// The corpus.
     pub(super) fn corpus(&self) -> &'a dyn Corpus {
         self.corpus

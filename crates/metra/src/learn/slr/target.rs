@@ -137,6 +137,32 @@ impl Target {
         }
     }
 
+    /// The class of every row, where rows have one.
+    pub(super) fn row_classes(&self) -> Option<&[u32]> {
+        match self {
+            Target::Classes { of, .. } => Some(of),
+            Target::Sparse { .. } => None,
+        }
+    }
+
+    /// The target of rows that are not known yet against columns of these classes.
+    pub(super) fn of_columns(columns: &[u32]) -> Self {
+        Self::classes(Vec::new(), columns)
+    }
+
+    /// Other rows, by their classes, against the same columns.
+    pub(super) fn set_rows(&mut self, classes: Vec<u32>) -> Result<()> {
+        let Target::Classes { of, starts, .. } = self else {
+            return Err(Error::Data("expected a target of classes".into()));
+        };
+        let known = starts.len().saturating_sub(1);
+        if let Some(class) = classes.iter().find(|class| **class as usize >= known) {
+            return Err(Error::shape("a class", format!("below {known}"), class));
+        }
+        *of = classes;
+        Ok(())
+    }
+
     /// Number of rows.
     pub(super) fn rows(&self) -> usize {
         match self {
