@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Time in which a program must say that it is ready; machines of tests are slow.
 const READY: Duration = Duration::from_secs(60);
@@ -179,7 +180,10 @@ impl Scheduler {
 /// An executor that has joined. It sends a sign of life every 2 s.
 pub(crate) struct Executor {
     pub(crate) program: Program,
+    /// Where its results lie, in a folder that goes with this handle: a killed executor cannot
+    /// remove its own.
     pub(crate) work_dir: PathBuf,
+    _folder: TempDir,
 }
 
 impl Executor {
@@ -193,9 +197,11 @@ impl Executor {
         more: &str,
         environment: &[(&str, &str)],
     ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let line = format!(
-            "cluster executor --scheduler {} --heartbeat 2 --slots 1 --json {more}",
-            scheduler.address
+            "cluster executor --scheduler {} --heartbeat 2 --slots 1 --json --work-dir {} {more}",
+            scheduler.address,
+            folder.path().display()
         );
         let mut command = metra(&line);
         command.envs(environment.iter().copied());
@@ -204,6 +210,7 @@ impl Executor {
         Executor {
             program,
             work_dir: told["work_dir"].as_str().unwrap().into(),
+            _folder: folder,
         }
     }
 }

@@ -118,12 +118,25 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
     };
     let joining = format!("joining the scheduler at {}", options.scheduler);
     let mut process = tokio::spawn(start_executor_process(Arc::new(config)));
-    let announce = async {
+    // Ballista gives up after five heartbeats in vain, too, but waits for running tasks then, whose
+    // end nobody wants to hear of.
+    let patience = Duration::from_secs(5 * options.heartbeat);
+    let scheduler_lost = async {
         while !health.is_ready() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         joined(&told);
-        std::future::pending::<()>().await
+        let mut heard = Instant::now();
+        while heard.elapsed() < patience {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if health.is_ready() {
+                heard = Instant::now();
+            }
+        }
+    };
+    let lost = || Error::SchedulerLost {
+        address: options.scheduler.to_string(),
+        reason: format!("no sign of life was taken for {} s", patience.as_secs()),
     };
     tokio::select! {
         biased;
@@ -140,14 +153,11 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
                 "running tasks",
                 format!("the scheduler at {} told this executor to stop", options.scheduler),
             )),
-            Ok(Ok(())) => Err(Error::SchedulerLost {
-                address: options.scheduler.to_string(),
-                reason: "five signs of life in a row were not taken".to_owned(),
-            }),
+            Ok(Ok(())) => Err(lost()),
             Ok(Err(error)) => Err(Error::engine(joining, error)),
             Err(error) => Err(Error::engine(joining, error)),
         },
-        () = announce => Ok(()),
+        () = scheduler_lost => Err(lost()),
     }
 }
 

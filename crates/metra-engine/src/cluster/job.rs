@@ -39,7 +39,7 @@ const KNOWN_NO_MORE: Duration = Duration::from_secs(2);
 const FETCH_BEGIN: Duration = Duration::from_secs(10);
 const FETCH_NEXT: Duration = Duration::from_secs(60);
 /// Calls that tidy up and whose failure is no news.
-const TIDYING: Duration = Duration::from_secs(2);
+const TIDYING: Duration = Duration::from_secs(1);
 /// Partitions fetched at the same time.
 const FETCHES: usize = 8;
 /// Pauses between questions: short ones for a job of milliseconds, longer ones later.
