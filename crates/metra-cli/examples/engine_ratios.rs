@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 fn main() -> Result<()> {
     let what = std::env::args().nth(1).unwrap_or_default();
     // Shards run side by side, not the columns of one product.
-    rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build_global()?;
     let all = what.is_empty();
     if all || what == "moments" {
         bare()?;

@@ -12,12 +12,7 @@ use std::collections::HashMap;
 /// Numbers in a vector of a column of this type, where the type tells; an error where it holds no
 /// vectors.
 pub(crate) fn vector_dim(column: &str, data_type: &DataType) -> Result<Option<usize>> {
-    let is_number = |field: &DataType| {
-        matches!(
-            field,
-            DataType::Float16 | DataType::Float32 | DataType::Float64
-        )
-    };
+    let is_number = |field: &DataType| field.is_floating() || field.is_integer();
     match data_type {
         DataType::FixedSizeList(field, dim) if is_number(field.data_type()) => {
             Ok(usize::try_from(*dim).ok())
@@ -27,7 +22,7 @@ pub(crate) fn vector_dim(column: &str, data_type: &DataType) -> Result<Option<us
         }
         other => Err(Error::table(
             column,
-            format!("expected a column of lists of floating-point numbers, but found {other}"),
+            format!("expected a column of lists of numbers, but found {other}"),
         )),
     }
 }
@@ -70,13 +65,16 @@ impl Vectors {
                 self.buffer.extend(narrow.iter().map(|v| v.to_f32()));
                 &self.buffer
             }
-            other => {
-                let problem = format!("expected lists of numbers, but found {other}");
-                return Err(Error::table("vectors", problem));
+            _ => {
+                let numbers = cast(values, &DataType::Float32);
+                let numbers = numbers.map_err(|e| Error::table("vectors", e))?;
+                self.buffer.clear();
+                (self.buffer).extend_from_slice(numbers.as_primitive::<Float32Type>().values());
+                &self.buffer
             }
         };
         if let Some(place) = values.iter().position(|v| !v.is_finite()) {
-            return Err(Error::Metra(metra::Error::Cell {
+            return Err(Error::Library(metra::Error::Cell {
                 row: first + (place / dim.max(1)) as u64,
                 column: place % dim.max(1),
                 problem: format!("expected a finite number, but found {}", values[place]),
@@ -91,7 +89,7 @@ fn flat(array: &ArrayRef, dim: usize, first: u64) -> Result<ArrayRef> {
     if let Some(row) = (0..array.len()).find(|row| array.is_null(*row)) {
         let problem = "expected a vector, but found null".to_owned();
         let row = first + row as u64;
-        return Err(Error::Metra(metra::Error::Row { row, problem }));
+        return Err(Error::Library(metra::Error::Row { row, problem }));
     }
     let values = match array.data_type() {
         DataType::FixedSizeList(..) => {
@@ -113,7 +111,7 @@ fn flat(array: &ArrayRef, dim: usize, first: u64) -> Result<ArrayRef> {
     if values.null_count() > 0 {
         let place = (0..values.len()).find(|place| values.is_null(*place));
         let place = place.unwrap_or(0);
-        return Err(Error::Metra(metra::Error::Cell {
+        return Err(Error::Library(metra::Error::Cell {
             row: first + (place / dim.max(1)) as u64,
             column: place % dim.max(1),
             problem: "expected a number, but found null".into(),
@@ -140,7 +138,7 @@ fn of_lists<O: OffsetSizeTrait>(
 
 fn wrong_length(row: u64, expected: usize, found: usize) -> Error {
     let problem = format!("expected a vector of {expected} numbers, but found {found}");
-    Error::Metra(metra::Error::Row { row, problem })
+    Error::Library(metra::Error::Row { row, problem })
 }
 
 /// Names with their numbers: what turns a column of labels or groups into keys.
@@ -197,7 +195,7 @@ impl Names {
             self.column,
             self.by_text.len()
         );
-        Error::Metra(metra::Error::Row { row, problem })
+        Error::Library(metra::Error::Row { row, problem })
     }
 }
 

@@ -71,7 +71,7 @@ impl<'a> TableCorpus<'a> {
                 let row = names.len() as u64;
                 let problem = || format!("column {column}: expected a value, but found null");
                 names.push(name.ok_or_else(|| {
-                    Error::Metra(metra::Error::Row {
+                    Error::Library(metra::Error::Row {
                         row,
                         problem: problem(),
                     })

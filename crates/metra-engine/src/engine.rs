@@ -188,7 +188,7 @@ impl Engine {
     /// written along. Gives the rows and bytes written.
     pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
         let bytes = embed.model.to_bytes()?;
-        let model = Carried::pack(bytes, self.scratch.as_ref(), &self.environment);
+        let model = self.pack(bytes);
         let folder = match embed.folder.ends_with('/') {
             true => embed.folder.to_owned(),
             false => format!("{}/", embed.folder),
@@ -213,7 +213,7 @@ impl Engine {
         let rows: u64 = written.iter().map(|(_, written)| written.rows).sum();
         let size = written.iter().map(|(_, written)| written.bytes).sum();
         if rows != table.len() {
-            return Err(Error::Metra(metra::Error::Shape {
+            return Err(Error::Library(metra::Error::Shape {
                 what: format!("rows written to {folder}"),
                 expected: table.len().to_string(),
                 found: rows.to_string(),
@@ -231,12 +231,14 @@ impl Engine {
         written(blocks::whole(&self.execute(plan, doing)?)?)
     }
 
-    pub(crate) fn scratch(&self) -> Option<&Place> {
-        self.scratch.as_ref()
-    }
-
-    pub(crate) fn environment(&self) -> &RuntimeEnv {
-        &self.environment
+    /// Bytes as they travel with a plan. Where it stays in this process they stay with it.
+    pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Carried> {
+        match self.place {
+            Where::Here(_) => Ok(Carried::Inline(bytes)),
+            Where::Cluster(_) => {
+                Carried::pack(bytes, self.scratch.as_ref(), &self.environment).await
+            }
+        }
     }
 
     /// Do some work on the rows of shards and merge what they say.
@@ -271,7 +273,7 @@ impl Engine {
     }
 
     async fn work(&self, columns: &Columns, task: &Task) -> Result<PassWork> {
-        let pack = |bytes| Carried::pack(bytes, self.scratch.as_ref(), &self.environment);
+        let pack = |bytes| self.pack(bytes);
         let mut prepare = Vec::new();
         for model in &task.prepare {
             prepare.push(pack(model.clone()).await?);
@@ -369,7 +371,7 @@ impl Engine {
                     .as_ref()
                     .is_some_and(|stop| stop.load(Ordering::Relaxed))
                 {
-                    return Err(Error::Metra(metra::Error::Interrupted));
+                    return Err(Error::Library(metra::Error::Interrupted));
                 }
             }
         })

@@ -131,8 +131,7 @@ pub(crate) fn from_engine(doing: &str, error: DataFusionError) -> Error {
 impl From<Error> for metra::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Metra(error) => error,
-            Error::Interrupted => metra::Error::Interrupted,
+            Error::Library(error) => error,
             other => metra::Error::Elsewhere(Box::new(other)),
         }
     }

@@ -4,7 +4,6 @@
 //! be a fair sample of irrelevant ones. So classes are dealt out to shards, largest first to the
 //! shard with the fewest rows, and rows are shuffled within.
 
-use crate::carried::Carried;
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
 use crate::operators::{AssignExec, AssignWork, GatherExec, TARGET};
@@ -52,7 +51,7 @@ impl Engine {
         let known = encode(&(labels.names().to_vec(), shards))?;
         let work = AssignWork {
             classes: sharding.label.to_owned(),
-            shards: self.wait(Carried::pack(known, self.scratch(), self.environment()))?,
+            shards: self.wait(self.pack(known))?,
             seed: sharding.seed,
         };
         let mut columns = match sharding.columns.is_empty() {
@@ -86,7 +85,7 @@ impl Engine {
         }
         let found: u64 = sharded.rows.iter().sum();
         if found != table.len() {
-            return Err(Error::Metra(metra::Error::Shape {
+            return Err(Error::Library(metra::Error::Shape {
                 what: format!("rows written to {}", sharding.folder),
                 expected: table.len().to_string(),
                 found: found.to_string(),
@@ -100,7 +99,7 @@ impl Engine {
 fn deal(labels: &Labels, shards: u64, seed: u64) -> Result<Vec<u64>> {
     let most = labels.classes() as u64;
     if shards == 0 || shards > most {
-        return Err(Error::Metra(metra::Error::Parameter {
+        return Err(Error::Library(metra::Error::Parameter {
             name: "shards".into(),
             expected: format!("between 1 and {most} (the classes)"),
             found: shards.to_string(),

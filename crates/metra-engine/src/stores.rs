@@ -18,7 +18,7 @@ use url::Url;
 
 /// A place in a store: which store, and the path inside it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The store, such as `file:///` or `s3://bucket/`.
     pub store: ObjectStoreUrl,
     /// The path inside it.
@@ -29,7 +29,7 @@ pub struct Place {
 
 impl Place {
     /// Read an address: a local path, `file://…` or `s3://bucket/key`.
-    pub fn parse(address: &str) -> Result<Self> {
+    pub(crate) fn parse(address: &str) -> Result<Self> {
         let wrong = |problem: String| Error::table(address, problem);
         let url = match Url::parse(address) {
             Ok(url) if url.scheme().len() > 1 => url,
@@ -63,12 +63,12 @@ impl Place {
     }
 
     /// The address again.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("{}{}", self.store.as_str(), self.path)
     }
 
     /// A place inside this folder.
-    pub fn join(&self, name: &str) -> Place {
+    pub(crate) fn join(&self, name: &str) -> Place {
         Place {
             store: self.store.clone(),
             path: self.path.clone().join(name),
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// Read the whole object.
-    pub async fn read(&self, runtime: &RuntimeEnv) -> Result<Vec<u8>> {
+    pub(crate) async fn read(&self, runtime: &RuntimeEnv) -> Result<Vec<u8>> {
         let failed = |problem: String| Error::table(self.address(), problem);
         let store = (runtime.object_store(&self.store)).map_err(|e| failed(e.to_string()))?;
         let found = store.get(&self.path).await;
@@ -85,8 +85,14 @@ impl Place {
         Ok(bytes.map_err(|e| failed(e.to_string()))?.to_vec())
     }
 
+    /// Bytes of the object, where it is there.
+    pub(crate) async fn size(&self, runtime: &RuntimeEnv) -> Option<u64> {
+        let store = runtime.object_store(&self.store).ok()?;
+        Some(store.head(&self.path).await.ok()?.size)
+    }
+
     /// Write the whole object; it is there as a whole or not at all.
-    pub async fn write(&self, runtime: &RuntimeEnv, bytes: Vec<u8>) -> Result<()> {
+    pub(crate) async fn write(&self, runtime: &RuntimeEnv, bytes: Vec<u8>) -> Result<()> {
         let failed = |problem: String| Error::table(self.address(), problem);
         let store = (runtime.object_store(&self.store)).map_err(|e| failed(e.to_string()))?;
         let written = store.put(&self.path, bytes.into()).await;
@@ -95,12 +101,12 @@ impl Place {
 }
 
 /// The stores that every machine of ours knows.
-pub fn registry() -> Arc<dyn ObjectStoreRegistry> {
+pub(crate) fn registry() -> Arc<dyn ObjectStoreRegistry> {
     Arc::new(Registry::default())
 }
 
 /// The surroundings in which plans run: the stores, no limit of memory of the engine's own.
-pub fn runtime() -> Result<Arc<RuntimeEnv>> {
+pub(crate) fn runtime() -> Result<Arc<RuntimeEnv>> {
     let builder = RuntimeEnvBuilder::new().with_object_store_registry(registry());
     (builder.build_arc()).map_err(|e| Error::engine("setting up the engine", e))
 }

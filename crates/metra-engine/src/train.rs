@@ -30,6 +30,8 @@ pub struct Fit<'a> {
     pub seed: u64,
     /// Rounds of a learner that takes steps.
     pub rounds: u64,
+    /// Rows of the sample that all shards learn from beside their own.
+    pub common: usize,
     /// Column of the vectors.
     pub vectors: Option<&'a str>,
     /// Column of the classes.
@@ -75,6 +77,7 @@ impl Engine {
                     method: fit.method.to_owned(),
                     settings: settings.clone(),
                     rounds: fit.rounds,
+                    common: fit.common,
                     seed: fit.seed,
                 };
                 let keeper = Keeper {
@@ -120,7 +123,7 @@ fn unable(method: &str) -> Error {
         built.is_ok_and(|learner| learner.by_passes() || learner.by_rounds().is_some())
     });
     let able: Vec<&str> = able.map(|entry| entry.name).collect();
-    Error::Metra(metra::Error::Parameter {
+    Error::Library(metra::Error::Parameter {
         name: "method".into(),
         expected: format!(
             "one that works where rows lie elsewhere: {}",
@@ -139,7 +142,11 @@ fn key(
 ) -> Result<[u8; 32]> {
     let all = (
         (fit.method, settings, fit.prepare.to_string()),
-        (fit.seed, fit.rounds, data, supervision.fingerprint()),
+        (
+            (fit.seed, fit.rounds, fit.common),
+            data,
+            supervision.fingerprint(),
+        ),
         env!("CARGO_PKG_VERSION"),
     );
     Ok(*blake3::hash(&encode(&all)?).as_bytes())

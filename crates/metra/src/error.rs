@@ -107,8 +107,8 @@ pub enum Error {
     #[error("model file: {0}")]
     Model(String),
     /// A pass that was sent to where the rows are failed there.
-    #[error("{0}")]
-    Elsewhere(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -45,7 +45,11 @@ fn watched(scheduler: &Scheduler) -> (Engine, Receiver<Progress>) {
 }
 
 /// Wait until so many tasks are done.
-fn until(progress: &Receiver<Progress>, what: &str, wanted: impl Fn(&Progress) -> bool) -> Progress {
+fn until(
+    progress: &Receiver<Progress>,
+    what: &str,
+    wanted: impl Fn(&Progress) -> bool,
+) -> Progress {
     let began = Instant::now();
     loop {
         let left = Duration::from_secs(60).saturating_sub(began.elapsed());
@@ -153,7 +157,11 @@ fn a_killed_scheduler_is_a_named_error_within_ten_seconds() {
         scheduler.program.kill();
         let killed = Instant::now();
         let error = job.join().unwrap().unwrap_err();
-        assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+        assert!(
+            killed.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            killed.elapsed()
+        );
         let expected = format!("the scheduler at {address} stopped answering");
         assert!(error.to_string().contains(&expected), "{error}");
     });
@@ -164,7 +172,10 @@ fn a_killed_scheduler_is_a_named_error_within_ten_seconds() {
 fn a_killed_driver_resumes_from_its_last_round() {
     let made = Made::new(1, 3000, 16);
     let scheduler = Scheduler::start("");
-    let _executors = [Executor::start(&scheduler, ""), Executor::start(&scheduler, "")];
+    let _executors = [
+        Executor::start(&scheduler, ""),
+        Executor::start(&scheduler, ""),
+    ];
     let (url, shards) = (scheduler.url(), made.beside("shards"));
     let run = |line: &str| {
         let done = metra(line).output().unwrap();
@@ -186,7 +197,11 @@ fn a_killed_driver_resumes_from_its_last_round() {
     let checkpoint = std::path::PathBuf::from(made.beside("resumed.rounds"));
     let began = Instant::now();
     while !driver.errors().contains("round 3 of 10") {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", driver.errors());
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{}",
+            driver.errors()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     driver.kill();
@@ -201,7 +216,10 @@ fn a_killed_driver_resumes_from_its_last_round() {
     // A checkpoint of other settings is refused by name.
     let other = line("resumed").replace("--seed 3", "--seed 4");
     let refused = crate::processes::refused(&other);
-    assert!(refused.contains("checkpoint of another training"), "{refused}");
+    assert!(
+        refused.contains("checkpoint of another training"),
+        "{refused}"
+    );
 }
 
 #[test]

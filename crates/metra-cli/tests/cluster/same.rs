@@ -2,14 +2,14 @@
 
 use crate::processes::{Executor, Scheduler, metra};
 use crate::tables::Made;
+use metra::data::Corpus;
 use metra::data::{Keys, MemoryCorpus};
 use metra::execute::{keyed_sums, moments, within_scatter};
-use metra::linalg::{RowBuf, Symmetric};
 use metra::learn::rounds::Course;
+use metra::linalg::{RowBuf, Symmetric};
 use metra::supervision::Labels;
 use metra_engine::{Cut, Engine, Fit, Ranker, Sharding, TableCorpus};
 use std::collections::BTreeMap;
-use metra::data::Corpus;
 
 /// All that passes give, as bits.
 struct Found {
@@ -66,6 +66,7 @@ fn fit(method: &str) -> Fit<'_> {
         space: None,
         seed: 5,
         rounds: 4,
+        common: 200,
         vectors: None,
         label: "label",
         group: None,
@@ -73,7 +74,25 @@ fn fit(method: &str) -> Fit<'_> {
     }
 }
 
-const METHODS: [&str; 7] = ["pca", "lda", "kissme", "xqda", "slr", "warca", "multi-similarity"];
+fn sharding(folder: &str) -> Sharding<'_> {
+    Sharding {
+        label: "label",
+        shards: 4,
+        seed: 3,
+        columns: Vec::new(),
+        folder,
+    }
+}
+
+const METHODS: [&str; 7] = [
+    "pca",
+    "lda",
+    "kissme",
+    "xqda",
+    "slr",
+    "warca",
+    "multi-similarity",
+];
 
 fn models(engine: &Engine, shards: &str) -> Vec<Vec<u8>> {
     let model = |method: &&str| {
@@ -110,13 +129,6 @@ fn one_two_and_three_executors_give_the_bytes_of_datafusion() {
     let here = Engine::here(2).unwrap();
     let expected = passes(&here, &made);
     let shards = made.beside("shards");
-    let sharding = |folder| Sharding {
-        label: "label",
-        shards: 4,
-        seed: 3,
-        columns: Vec::new(),
-        folder,
-    };
     let table = here.open(&made.address(), Cut::Rows(700)).unwrap();
     let sharded = here.shard(&table, &sharding(&shards)).unwrap();
     assert_eq!(sharded.rows.iter().sum::<u64>(), 6000);
@@ -136,7 +148,10 @@ fn one_two_and_three_executors_give_the_bytes_of_datafusion() {
     for i in 0..24 {
         for j in 0..=i {
             let difference = own.entries()[(i, j)] - expected.covariance.entries()[(i, j)];
-            assert!(difference.abs() <= 1e-12 * largest, "({i}, {j}): {difference}");
+            assert!(
+                difference.abs() <= 1e-12 * largest,
+                "({i}, {j}): {difference}"
+            );
         }
     }
     let keys = Keys::Class(expected.labels.of());
@@ -197,7 +212,10 @@ fn a_result_larger_than_a_message_comes_through() {
 fn tables_are_embedded_and_judged_where_they_lie() {
     let made = Made::new(3, 1200, 16);
     let scheduler = Scheduler::start("");
-    let _executors = [Executor::start(&scheduler, ""), Executor::start(&scheduler, "")];
+    let _executors = [
+        Executor::start(&scheduler, ""),
+        Executor::start(&scheduler, ""),
+    ];
     let url = scheduler.url();
     let run = |line: String| {
         let done = metra(&line).output().unwrap();
@@ -231,7 +249,10 @@ fn tables_are_embedded_and_judged_where_they_lie() {
         "eval euclid {embedded} --label label --measures map,p@1 --cluster here --json"
     ));
     let map = |report: &serde_json::Value| report["measures"]["map"].as_f64().unwrap();
-    assert!((map(&plain) - map(&away)).abs() < 2e-3, "{plain:#} {away:#}");
+    assert!(
+        (map(&plain) - map(&away)).abs() < 2e-3,
+        "{plain:#} {away:#}"
+    );
     // Nearest rows and hard negatives, against the library's search.
     let engine = Engine::cluster(&url).unwrap();
     let items = engine.open(&table, Cut::Rows(500)).unwrap();
@@ -249,11 +270,19 @@ fn tables_are_embedded_and_judged_where_they_lie() {
     .unwrap();
     let local = MemoryCorpus::new(rows).unwrap();
     let expected = metra::search::top_k(space, &local, &local, 5, true).unwrap();
-    let differing = nearest.ids.iter().zip(&expected.ids).filter(|(a, b)| a != b);
+    let differing = nearest
+        .ids
+        .iter()
+        .zip(&expected.ids)
+        .filter(|(a, b)| a != b);
     assert!(differing.count() < 10);
     for query in (0..3600).step_by(97) {
         let class = |row: u64| row % 40;
-        assert!(hard.ids_of(query).iter().all(|row| class(*row) != class(query as u64)));
+        assert!(
+            hard.ids_of(query)
+                .iter()
+                .all(|row| class(*row) != class(query as u64))
+        );
     }
 }
 

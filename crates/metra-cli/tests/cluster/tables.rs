@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 /// A folder of Parquet files of vectors with their class in `label`.
 pub(crate) struct Made {
     folder: tempfile::TempDir,
-    pub(crate) files: usize,
-    pub(crate) dim: usize,
 }
 
 impl Made {
     /// So many files of so many rows of `dim` numbers.
     pub(crate) fn new(files: usize, rows: usize, dim: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let made = Made { folder, files, dim };
+        let made = Made { folder };
         std::fs::create_dir(made.path()).unwrap();
         for file in 0..files {
             let path = made.path().join(format!("part-{file:03}.parquet"));

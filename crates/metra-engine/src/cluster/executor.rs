@@ -6,9 +6,7 @@
 //! behind.
 
 use super::connection::Connection;
-use super::{
-    Address, Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config, status,
-};
+use super::{Address, Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config, status};
 use crate::{Error, Result};
 use ballista_core::RuntimeProducer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};

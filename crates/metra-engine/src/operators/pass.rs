@@ -83,7 +83,7 @@ impl PassTool {
         let spec = work.spec.unpack(runtime).await?;
         let mut prepare = Vec::with_capacity(work.prepare.len());
         for model in &work.prepare {
-            prepare.push(model.unpack(runtime).await?.to_vec());
+            prepare.push(model.unpack(runtime).await?);
         }
         let ready = Ready::new(&work.name, &spec, work.keys.into(), &prepare)?;
         let keyring = async |wanted: bool, of: &Option<(String, Carried)>| match of {

@@ -3,21 +3,23 @@
 //!
 //! It is what remains of stepwise learning where a step must not wait for other machines: a round is
 //! one pass over the corpus, whose cost to start is that of many steps. Shards hold whole classes,
-//! so that relevant rows are near each other and a shard's other rows are a fair sample of
-//! irrelevant ones. What a shard does is a function of round, shard and state alone; random draws
+//! so that relevant rows are near each other. A shard of few classes alone would learn to tell these
+//! apart and nothing else: on 150 classes in 8 shards, 50 rounds reached 75 % of the gain. So all
+//! shards are given the same random sample of all rows to learn from beside their own; with it they
+//! want nearly the same, and averages lose little. What a shard does is a function of round, shard and state alone; random draws
 //! are keyed by these, so that a shard that is run again gives the same bytes.
 
 use super::descent::Descent;
 use super::field::Field;
 use super::warp::check_relevance;
 use super::{Learner, Problem, registry};
-use crate::data::{Corpus, Keys, MemoryCorpus, Part};
-use crate::execute::{Sample, Statistic, exactly, fold};
-use crate::linalg::RowBuf;
+use crate::data::{Corpus, Keys, MemoryCorpus, Part, RowId};
+use crate::execute::{Sample, Statistic, exactly, fetched, fold};
+use crate::linalg::{RowBuf, Rows};
 use crate::metric::{LowRank, Map};
 use crate::optimize::Adam;
 use crate::random::Stream;
-use crate::supervision::{Labels, Supervision};
+use crate::supervision::{Labels, Relevance, Supervision};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,10 +48,36 @@ pub trait ByRounds: Send + Sync {
 /// What all shards must agree on before the first round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ground {
+    /// A sample of all rows.
+    pub common: Common,
     /// Mean of all rows.
     pub mean: Vec<f64>,
     /// Mean distance of relevant pairs.
     pub scale: f64,
+}
+
+/// Rows that all shards learn from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Common {
+    /// Their numbers, increasing.
+    rows: Vec<RowId>,
+    /// Their classes.
+    classes: Vec<u32>,
+    /// Their vectors, one after the other.
+    values: Vec<f32>,
+}
+
+impl Common {
+    fn draw(corpus: &dyn Corpus, classes: &[u32], count: usize, seed: u64) -> Result<Self> {
+        let rows = Stream::new(seed, "common rows", 0).choose(corpus.len(), count);
+        let values = fetched(corpus, &rows)?.into_values();
+        let classes = rows.iter().map(|row| classes[*row as usize]).collect();
+        Ok(Common {
+            rows,
+            classes,
+            values,
+        })
+    }
 }
 
 /// Which steps of the whole schedule a shard takes.
@@ -95,6 +123,8 @@ pub struct Rounds {
     pub settings: BTreeMap<String, String>,
     /// Number of rounds; the learner's steps are spread over them.
     pub rounds: u64,
+    /// Rows of the sample that all shards learn from.
+    pub common: usize,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -122,6 +152,7 @@ impl Rounds {
             None => {
                 check_relevance(classes)?;
                 let ground = Ground {
+                    common: Common::draw(corpus, classes.of(), self.common, self.seed)?,
                     mean: crate::execute::spread(corpus)?.mean,
                     scale: fold::<PairScale>(corpus, keys, &self.seed)?,
                 };
@@ -227,6 +258,8 @@ fn by_rounds(learner: &dyn Learner) -> Result<&dyn ByRounds> {
 struct Kept {
     rows: RowBuf,
     classes: Vec<i64>,
+    /// Ranges of the rows' numbers.
+    ranges: Vec<(RowId, RowId)>,
 }
 
 impl Kept {
@@ -234,6 +267,7 @@ impl Kept {
         Kept {
             rows: RowBuf::empty(1),
             classes: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 
@@ -242,17 +276,36 @@ impl Kept {
             self.rows.clear(sample.rows.dim());
         }
         self.rows.extend(sample.rows);
+        let end = sample.first + sample.rows.len() as RowId;
+        match self.ranges.last_mut() {
+            Some(range) if range.1 == sample.first => range.1 = end,
+            _ => self.ranges.push((sample.first, end)),
+        }
         let keys = sample.keys.unwrap_or(&[]);
         self.classes.extend(keys.iter().map(|key| i64::from(*key)));
     }
 
-    /// The shard as a problem of its own; nothing where it has no pair to learn from.
+    /// Add the rows of the sample that are not here already.
+    fn join(&mut self, common: &Common) -> Result<()> {
+        let dim = self.rows.dim();
+        let rows = common.rows.iter().zip(&common.classes);
+        for ((row, class), values) in rows.zip(common.values.chunks_exact(dim)) {
+            let mut ranges = self.ranges.iter();
+            if !ranges.any(|(start, end)| (start..end).contains(&row)) {
+                self.rows.extend(Rows::new(values, dim)?);
+                self.classes.push(i64::from(*class));
+            }
+        }
+        Ok(())
+    }
+
+    /// The shard as a problem of its own; nothing where it has no relevant pair.
     fn learnable(self) -> Result<Option<(MemoryCorpus, Supervision)>> {
         if self.classes.len() < 2 {
             return Ok(None);
         }
         let labels = Labels::from_numbers(&self.classes)?;
-        if check_relevance(&labels).is_err() {
+        if labels.pairs() == 0 {
             return Ok(None);
         }
         let corpus = MemoryCorpus::new(self.rows)?;
@@ -321,12 +374,13 @@ fn seed_of(seed: u64, shard: u64) -> u64 {
     stream.below(u64::MAX)
 }
 
-/// What a shard must know to take its steps of a round.
+/// What a shard must know to take its steps of a round. What never changes comes first: settings
+/// travel in pieces, and pieces that are there already are not sent again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Round {
+    ground: Ground,
     method: String,
     settings: BTreeMap<String, String>,
-    ground: Ground,
     stretch: Stretch,
     state: Vec<f32>,
 }
@@ -371,7 +425,14 @@ impl Statistic for LocalSteps {
             mut stretch,
             mut state,
         } = self.round;
-        let Some((corpus, labels)) = self.kept.learnable()? else {
+        let rows = self.kept.classes.len() as f64;
+        let mut kept = self.kept;
+        kept.join(&ground.common)?;
+        let learnable = kept.learnable()?.filter(|(_, labels)| {
+            let relevance = labels.relevance();
+            relevance.is_some_and(|relevance| check_relevance(relevance).is_ok())
+        });
+        let Some((corpus, labels)) = learnable else {
             let nothing = vec![0.0; state.len()];
             return Ok(vec![Part::Sum(vec![0.0, 0.0]), Part::Sum(nothing)]);
         };
@@ -379,7 +440,6 @@ impl Statistic for LocalSteps {
         let problem = Problem::new(&corpus, &labels)?;
         stretch.seed = seed_of(stretch.seed, self.shard);
         let loss = by_rounds(learner.as_ref())?.advance(&problem, &ground, stretch, &mut state)?;
-        let rows = corpus.len() as f64;
         let weighted = state.iter().map(|value| rows * f64::from(*value));
         Ok(vec![
             Part::Sum(vec![rows, rows * loss]),

@@ -62,6 +62,7 @@ impl Train {
             space: self.score.first().copied(),
             seed: self.splitting.seed,
             rounds: self.rounds,
+            common: self.common,
             vectors: self.subject.columns.vector.as_deref(),
             label,
             group: self.subject.columns.camera.as_deref(),

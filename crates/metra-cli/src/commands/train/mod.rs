@@ -78,6 +78,14 @@ pub(crate) struct Train {
         help_heading = "Tables elsewhere"
     )]
     rounds: u64,
+    /// Rows of a random sample that all shards learn from beside their own
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4096,
+        help_heading = "Tables elsewhere"
+    )]
+    common: usize,
     /// File that keeps the state after every round; a run that was killed goes on from there
     #[arg(long, value_name = "FILE", help_heading = "Tables elsewhere")]
     checkpoint: Option<PathBuf>,

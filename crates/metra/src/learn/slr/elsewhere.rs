@@ -54,7 +54,7 @@ pub(super) fn clipped_sums(
 
 /// A map as it travels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Projection {
+pub(crate) struct Projection {
     rank: u64,
     weights: Vec<f32>,
     offset: Option<Vec<f32>>,
@@ -77,7 +77,7 @@ impl Projection {
 }
 
 /// All rows mapped, in their order.
-pub struct EmbeddedRows {
+pub(crate) struct EmbeddedRows {
     map: LowRank,
     shard: u64,
     mapped: RowBuf,
@@ -124,7 +124,7 @@ impl Statistic for EmbeddedRows {
 
 /// What [`ClippedSums`] must know.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Clipping {
+pub(crate) struct Clipping {
     left: Projection,
     /// All rows, mapped.
     embedded: Vec<f32>,
@@ -138,7 +138,7 @@ pub struct Clipping {
 }
 
 /// X̃ᵀYZ of the rows of a shard, and their loss.
-pub struct ClippedSums {
+pub(crate) struct ClippedSums {
     left: LowRank,
     embedded: RowBuf,
     /// The target of the block's rows.
