@@ -3,6 +3,10 @@
 //! Where shards learn on their own, relevant rows must lie in the same one, and its other rows must
 //! be a fair sample of irrelevant ones. So classes are dealt out to shards, largest first to the
 //! shard with the fewest rows, and rows are shuffled within.
+//!
+//! A class that would fill more than a sixteenth of a shard is dealt in several parts: it has rows
+//! enough to learn from in each, and a shard of one or two classes would learn nothing of the others
+//! (on Fashion-MNIST, ten classes in eight shards, whole classes gave 91 % of the gain).
 
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
@@ -95,30 +99,45 @@ impl Engine {
     }
 }
 
-/// The shard of every class: the largest class first, to the shard with the fewest rows.
-fn deal(labels: &Labels, shards: u64, seed: u64) -> Result<Vec<u64>> {
-    let most = labels.classes() as u64;
+/// Parts of a shard that a class may fill before it is dealt in several.
+const PARTS: u64 = 16;
+
+/// The shards of every class, each with about the same share of its rows: the largest part first,
+/// to the shard with the fewest rows.
+fn deal(labels: &Labels, shards: u64, seed: u64) -> Result<Vec<Vec<u64>>> {
+    let largest = (labels.len() as u64).div_ceil(shards.max(1)) / PARTS;
+    let parts_of = |class: u32| {
+        let rows = labels.members(class).len() as u64;
+        // A part has at least two rows, or there would be nothing to pair them with.
+        rows.div_ceil(largest.max(2)).min((rows / 2).max(1))
+    };
+    let most: u64 = (0..labels.classes() as u32).map(parts_of).sum();
     if shards == 0 || shards > most {
         return Err(Error::Library(metra::Error::Parameter {
             name: "shards".into(),
-            expected: format!("between 1 and {most} (the classes)"),
+            expected: format!("between 1 and {most} (the classes, large ones in parts)"),
             found: shards.to_string(),
         }));
     }
-    let mut order: Vec<u32> = (0..labels.classes() as u32).collect();
-    // Classes of one size in random order, so that neighbours by name are dealt apart.
+    let mut order: Vec<(u32, u64)> = (0..labels.classes() as u32)
+        .flat_map(|class| {
+            let parts = parts_of(class);
+            let rows = labels.members(class).len() as u64;
+            (0..parts).map(move |_| (class, rows.div_ceil(parts)))
+        })
+        .collect();
+    // Parts of one size in random order, so that neighbours by name are dealt apart.
     Stream::new(seed, "deal of classes", 0).shuffle(&mut order);
-    order.sort_by_key(|class| std::cmp::Reverse(labels.members(*class).len()));
-    let mut rows = vec![0_u64; shards as usize];
-    let mut shard_of = vec![0; labels.classes()];
-    for class in order {
-        let emptiest = (0..rows.len())
-            .min_by_key(|shard| rows[*shard])
-            .unwrap_or(0);
-        rows[emptiest] += labels.members(class).len() as u64;
-        shard_of[class as usize] = emptiest as u64;
+    order.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
+    let mut filled = vec![0_u64; shards as usize];
+    let mut shards_of = vec![Vec::new(); labels.classes()];
+    for (class, rows) in order {
+        let emptiest = (0..filled.len()).min_by_key(|shard| filled[*shard]);
+        let emptiest = emptiest.unwrap_or(0);
+        filled[emptiest] += rows;
+        shards_of[class as usize].push(emptiest as u64);
     }
-    Ok(shard_of)
+    Ok(shards_of)
 }
 
 #[cfg(test)]
@@ -127,20 +146,30 @@ mod tests {
 
     #[test]
     fn classes_are_dealt_evenly() {
-        // Sizes 1 to 20 over four shards: 210 rows, 52 or 53 each at best.
-        let classes: Vec<i64> = (1..=20).flat_map(|c| vec![c; c as usize]).collect();
+        // 200 classes of 1 to 5 rows over four shards of 150: a class of up to 9 rows is whole.
+        let classes: Vec<i64> = (0..200).flat_map(|c| vec![c; c as usize % 5 + 1]).collect();
         let labels = Labels::from_numbers(&classes).unwrap();
-        let shard_of = deal(&labels, 4, 1).unwrap();
+        let shards_of = deal(&labels, 4, 1).unwrap();
         let mut rows = [0; 4];
-        for (class, shard) in shard_of.iter().enumerate() {
-            rows[*shard as usize] += class + 1;
+        for (class, shards) in shards_of.iter().enumerate() {
+            assert_eq!(shards.len(), 1);
+            rows[shards[0] as usize] += class % 5 + 1;
         }
-        assert!(rows.iter().all(|rows| (51..=54).contains(rows)), "{rows:?}");
-        assert_eq!(shard_of, deal(&labels, 4, 1).unwrap());
-        let error = deal(&labels, 21, 1).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "shards must be between 1 and 20 (the classes), but is 21"
-        );
+        assert_eq!(rows, [150; 4]);
+        assert_eq!(shards_of, deal(&labels, 4, 1).unwrap());
+        let error = deal(&labels, 1000, 1).unwrap_err().to_string();
+        assert!(error.starts_with("shards must be between 1 and"), "{error}");
+    }
+
+    #[test]
+    fn classes_that_would_fill_a_shard_are_dealt_in_parts() {
+        // Two classes of 800 rows over four shards of 400: parts of at most 25 rows.
+        let classes: Vec<i64> = (0..1600).map(|row| row % 2).collect();
+        let labels = Labels::from_numbers(&classes).unwrap();
+        for shards in deal(&labels, 4, 1).unwrap() {
+            assert_eq!(shards.len(), 32);
+            let of = |shard| shards.iter().filter(|s| **s == shard).count();
+            assert!((0..4).all(|shard| of(shard) >= 2), "{shards:?}");
+        }
     }
 }

@@ -112,7 +112,8 @@ impl Table {
                 if rows == 0 {
                     continue;
                 }
-                let end = starts.get(number + 1).copied().unwrap_or(i64::MAX);
+                let size = i64::try_from(file.size).unwrap_or(i64::MAX);
+                let end = starts.get(number + 1).copied().unwrap_or(size);
                 let (shard, held) = open.get_or_insert_with(|| (Shard { pieces: Vec::new() }, 0));
                 match shard.pieces.last_mut() {
                     Some(piece) if piece.file.location == file.location => {

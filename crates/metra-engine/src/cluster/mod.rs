@@ -9,6 +9,7 @@
 //!   the start, not a vague one in the middle of a job.
 //! - `job` sends physical plans, follows them and fetches results with a limit on every wait:
 //!   nothing hangs when a machine dies.
+//! - `slots` gives slots back that are lost with an executor.
 //! - Adaptive planning is off everywhere: with it a job whose map output was lost hangs
 //!   (apache/datafusion-ballista issue 1986).
 //!
@@ -25,6 +26,7 @@ pub mod handshake;
 pub mod hello;
 pub mod job;
 pub mod scheduler;
+mod slots;
 pub mod status;
 
 pub use address::Address;
@@ -47,6 +49,10 @@ pub const MESSAGE_SIZE: usize = 64 << 20;
 /// The settings of every session, the same on scheduler, executors and driver.
 pub(crate) fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista()
+        // The scheduler looks at a stage again and would cut files anew for more tasks: shards are
+        // cut already, and must stay as they are.
+        .with_repartition_file_scans(false)
+        .with_round_robin_repartition(false)
         .set_str(BALLISTA_ADAPTIVE_PLANNER_ENABLED, "false")
         .set_str(
             BALLISTA_CLIENT_GRPC_MAX_MESSAGE_SIZE,

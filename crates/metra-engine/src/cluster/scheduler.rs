@@ -128,6 +128,7 @@ async fn serve(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
             listener,
             router.into_make_service_with_connect_info::<SocketAddr>(),
         ) => ended.map_err(|e| Error::engine(format!("serving on {address}"), e)),
+        () = super::slots::keep(server.clone()) => Ok(()),
         () = asked_to_end() => {
             match server.running_job_number() {
                 0 => tracing::info!("the scheduler stops"),

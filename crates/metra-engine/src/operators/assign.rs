@@ -37,7 +37,8 @@ pub(crate) const PLACE: &str = "__metra_place";
 pub(crate) struct AssignWork {
     /// Column of the classes.
     pub(crate) classes: String,
-    /// Names of the classes with their shards: `(Vec<String>, Vec<u64>)`.
+    /// Names of the classes, and the shards among which the rows of each are spread:
+    /// `(Vec<String>, Vec<Vec<u64>>)`.
     pub(crate) shards: Carried,
     /// Seed of the shuffle.
     pub(crate) seed: u64,
@@ -142,7 +143,7 @@ struct Assigning {
     runtime: Arc<RuntimeEnv>,
     work: Arc<AssignWork>,
     schema: SchemaRef,
-    known: Option<(Names, Vec<u64>)>,
+    known: Option<(Names, Vec<Vec<u64>>)>,
     /// Shard and first row of the piece, and rows of it that have been seen.
     piece: (u64, u64, u64),
     keys: Vec<u32>,
@@ -152,7 +153,7 @@ impl Assigning {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if self.known.is_none() {
             let bytes = self.work.shards.unpack(&self.runtime).await?;
-            let (names, shards): (Vec<String>, Vec<u64>) = decode(&bytes)?;
+            let (names, shards): (Vec<String>, Vec<Vec<u64>>) = decode(&bytes)?;
             self.known = Some((Names::new(&self.work.classes, &names), shards));
         }
         loop {
@@ -176,9 +177,14 @@ impl Assigning {
         let row = first + self.piece.2;
         self.piece.2 += batch.num_rows() as u64;
         names.keys(column(batch, &self.work.classes)?, row, &mut self.keys)?;
-        let targets = self.keys.iter().map(|key| shards[*key as usize]);
-        let places = (row..row + batch.num_rows() as u64)
-            .map(|row| Stream::new(self.work.seed, "place in a shard", row).below(u64::MAX));
+        let draw = |row: u64| Stream::new(self.work.seed, "place in a shard", row);
+        let rows = row..row + batch.num_rows() as u64;
+        let targets = rows.clone().zip(&self.keys).map(|(row, key)| {
+            let (shards, mut random) = (&shards[*key as usize], draw(row));
+            random.below(u64::MAX);
+            shards[random.below(shards.len() as u64) as usize]
+        });
+        let places = rows.map(|row| draw(row).below(u64::MAX));
         let mut columns = Vec::with_capacity(self.schema.fields().len());
         for field in self.schema.fields() {
             columns.push(match field.name().as_str() {
