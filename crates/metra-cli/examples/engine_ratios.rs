@@ -70,7 +70,7 @@ fn bare() -> Result<()> {
             Ok(())
         })?;
         let corpus = TableCorpus::new(&engine, opened, None)?;
-        let pass = seconds(|| Ok(drop(moments(&corpus)?)))?;
+        let pass = seconds(|| Ok(moments(&corpus)?))?;
         println!("scan {scan:.2} s, product {product:.2} s, moments pass {pass:.2} s");
         ratios.push(pass / (scan + product));
     }
@@ -89,7 +89,7 @@ fn executors() -> Result<()> {
     let address = table.path().display().to_string();
     let pass = |engine: &Engine| {
         let corpus = TableCorpus::new(engine, engine.open(&address, Cut::Files)?, None)?;
-        seconds(|| Ok(drop(moments(&corpus)?)))
+        seconds(|| Ok(moments(&corpus)?))
     };
     let (mut to_here, mut to_one) = (Vec::new(), Vec::new());
     for repeat in 0..5 {
@@ -120,7 +120,7 @@ fn growth() -> Result<()> {
     let pass = |table: &tempfile::TempDir| {
         let address = table.path().display().to_string();
         let corpus = TableCorpus::new(&engine, engine.open(&address, Cut::Rows(1 << 18))?, None)?;
-        seconds(|| Ok(drop(moments(&corpus)?)))
+        seconds(|| Ok(moments(&corpus)?))
     };
     let tiny = table(1, 300, dim)?;
     let mut empty: Vec<f64> = (0..5).map(|_| pass(&tiny)).collect::<Result<_>>()?;
@@ -173,7 +173,7 @@ fn table(files: usize, rows: usize, dim: usize) -> Result<tempfile::TempDir> {
     Ok(folder)
 }
 
-fn seconds(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
     let began = Instant::now();
     work()?;
     Ok(began.elapsed().as_secs_f64())

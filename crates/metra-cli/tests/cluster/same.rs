@@ -224,7 +224,9 @@ fn tables_are_embedded_and_judged_where_they_lie() {
         serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
     };
     let (table, model) = (made.address(), made.beside("lda.safetensors"));
-    let shards = made.beside("shards");
+    // All queries travel to all items: more than a plan should carry.
+    let (shards, scratch) = (made.beside("shards"), made.beside("scratch"));
+    let url = format!("{url} --scratch {scratch}");
     run(format!(
         "shard {table} --label label --shards 3 --cluster {url} -o {shards} --json"
     ));
@@ -254,7 +256,8 @@ fn tables_are_embedded_and_judged_where_they_lie() {
         "{plain:#} {away:#}"
     );
     // Nearest rows and hard negatives, against the library's search.
-    let engine = Engine::cluster(&url).unwrap();
+    let engine = Engine::cluster(&scheduler.url()).unwrap();
+    let engine = engine.with_scratch(&scratch).unwrap();
     let items = engine.open(&table, Cut::Rows(500)).unwrap();
     let judgement = engine.judgement(items, None, None, "label").unwrap();
     let space = metra::metric::Space::SquaredL2;

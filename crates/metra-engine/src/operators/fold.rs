@@ -159,7 +159,7 @@ struct Open {
 /// What is known of it so far.
 enum Folded {
     Pass(Started),
-    Embed(Embedding),
+    Embed(Box<Embedding>),
 }
 
 impl Folding {
@@ -210,7 +210,7 @@ impl Folding {
                 piece: (first, 0),
                 folded: match tool {
                     Tool::Pass(pass) => Folded::Pass(pass.start(shard)?),
-                    Tool::Embed(embed) => Folded::Embed(embed.start(shard)?),
+                    Tool::Embed(embed) => Folded::Embed(Box::new(embed.start(shard)?)),
                 },
             }),
         };

@@ -74,7 +74,7 @@ impl ExecutionPlan for MergeExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        replaced(children, |input| MergeExec::new(input))
+        replaced(children, MergeExec::new)
     }
 
     fn execute(

@@ -55,11 +55,7 @@ impl Questions {
 
     /// Show every query its scores of a block of items: query, scores, and whether each item
     /// counts for it and is relevant.
-    fn score(
-        &self,
-        block: &Block<'_>,
-        see: &mut dyn FnMut(usize, &mut [f32], &dyn Fn(usize) -> Answer),
-    ) -> Result<()> {
+    fn score(&self, block: &Block<'_>, see: &mut See<'_>) -> Result<()> {
         let (mut buffer, mut products) = (RowBuf::empty(block.items.dim()), Vec::new());
         for start in (0..self.asked.len()).step_by(QUERIES) {
             let end = self.asked.len().min(start + QUERIES);
@@ -92,6 +88,9 @@ impl Questions {
         Ok(())
     }
 }
+
+/// Shown a query, its scores, and what each item is to it.
+type See<'a> = dyn FnMut(usize, &mut [f32], &dyn Fn(usize) -> Answer) + 'a;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {

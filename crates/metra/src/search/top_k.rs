@@ -21,6 +21,9 @@ const LOOK: usize = 32;
 /// Scores of a row between two updates of the k-th score.
 const STRETCH: usize = 256;
 
+/// Items of one query with their scores, nearest first.
+type Found = Vec<(u64, f32)>;
+
 /// The nearest items of every query, nearest first; ties by the smaller row number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbours {
@@ -99,8 +102,8 @@ pub(super) fn nearest_of(
     queries: &dyn Corpus,
     k: usize,
     skip: &(dyn Fn(RowId, RowId) -> bool + Sync),
-) -> Result<Vec<Vec<(u64, f32)>>> {
-    let blocks: Vec<Result<Vec<Vec<(u64, f32)>>>> = (0..queries.len().div_ceil(QUERIES as u64))
+) -> Result<Vec<Found>> {
+    let blocks: Vec<Result<Vec<Found>>> = (0..queries.len().div_ceil(QUERIES as u64))
         .into_par_iter()
         .map(|block| {
             let start = block * QUERIES as u64;
@@ -120,7 +123,7 @@ fn search_block(
     queries: &QueryBlock,
     k: usize,
     skip: &(dyn Fn(RowId, RowId) -> bool + Sync),
-) -> Result<Vec<Vec<(u64, f32)>>> {
+) -> Result<Vec<Found>> {
     if k == 0 {
         return Ok(vec![Vec::new(); queries.ids().len()]);
     }
