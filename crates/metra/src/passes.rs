@@ -153,6 +153,11 @@ impl Started {
         self.running.update(&Sample { first, rows, keys })
     }
 
+    /// Whether rows that follow would change nothing, in this shard and in later ones.
+    pub fn is_done(&self) -> bool {
+        self.running.is_done()
+    }
+
     /// What the shard has to say.
     pub fn close(self) -> Result<Vec<Part>> {
         self.running.close()
@@ -173,6 +178,7 @@ impl<S: Statistic + 'static> Starting for Settings<S> {
 
 trait Running: Send {
     fn update(&mut self, sample: &Sample<'_>) -> Result<()>;
+    fn is_done(&self) -> bool;
     fn close(self: Box<Self>) -> Result<Vec<Part>>;
 }
 
@@ -181,6 +187,10 @@ struct Once<S>(S);
 impl<S: Statistic> Running for Once<S> {
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
         self.0.update(sample)
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.is_done()
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Part>> {

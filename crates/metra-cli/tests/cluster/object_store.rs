@@ -79,7 +79,7 @@ fn shards_settings_and_results_lie_in_an_object_store() {
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_ENDPOINT", endpoint.as_str()),
     ];
-    let made = Made::new(3, 1000, 16);
+    let made = Made::new(3, 6000, 16);
     let scheduler = Scheduler::start("");
     let _executors = [
         Executor::start_with(&scheduler, "", &environment),
@@ -106,7 +106,7 @@ fn shards_settings_and_results_lie_in_an_object_store() {
     let embedded = run(format!(
         "embed {model} s3://vectors/shards/ --keep label -o s3://vectors/embedded {away} --json"
     ));
-    assert_eq!(embedded["rows"], 3000);
+    assert_eq!(embedded["rows"], 18_000);
     let judge = |model: &str, items: &str| {
         let line = format!("eval {model} {items} --label label --measures map {away} --json");
         run(line)["measures"]["map"].as_f64().unwrap()
@@ -117,6 +117,8 @@ fn shards_settings_and_results_lie_in_an_object_store() {
         (by_model - by_vectors).abs() < 1e-4,
         "{by_model} {by_vectors}"
     );
+    // 18,000 queries of 16 numbers are more than a plan carries.
+    judge("cosine", "s3://vectors/shards/");
     let listed = store.ask("GET /vectors?list-type=2&prefix=scratch/");
     assert!(listed.contains("settings-"), "{listed}");
     let missing = metra(&format!(

@@ -183,7 +183,15 @@ impl Folding {
             }
             let next = self.input.try_next().await;
             match next.map_err(|e| from_engine("reading rows", e))? {
-                Some(batch) => self.see(&batch).await?,
+                Some(batch) => {
+                    self.see(&batch).await?;
+                    let open = self.open.as_ref().map(|open| &open.folded);
+                    if matches!(open, Some(Folded::Pass(started)) if started.is_done()) {
+                        // Nothing that follows is asked for, so that it is not read.
+                        self.is_over = true;
+                        self.close().await?;
+                    }
+                }
                 None => {
                     self.is_over = true;
                     self.close().await?;

@@ -74,6 +74,10 @@ impl Statistic for Chosen {
         Ok(())
     }
 
+    fn is_done(&self) -> bool {
+        self.next == self.wanted.len()
+    }
+
     fn close(self) -> Result<Vec<Part>> {
         let rows = (MESSAGE / (4 * self.dim.max(1))).max(1);
         let mut said = Vec::new();

@@ -60,6 +60,11 @@ pub trait Statistic: Sized + Send {
     /// See some rows of the shard, in order.
     fn update(&mut self, sample: &Sample<'_>) -> Result<()>;
 
+    /// Whether rows that follow would change nothing, in this shard and in later ones.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// What the shard has to say.
     fn close(self) -> Result<Vec<Part>>;
 
