@@ -3,7 +3,7 @@
 //! `cargo run -p metra-cli --features cluster --example engine_ratios [moments|executors|growth]`
 //!
 //! Starts a scheduler and executors of the command `metra` of the same build on this machine, over
-//! tables that it makes in a temporary folder (`TMPDIR`, up to 3 GB). The machine must be idle: it
+//! tables that it makes in a temporary folder (`TMPDIR`, up to 4 GB). The machine must be idle: it
 //! is looked at before every measurement, and what was found is printed.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
@@ -84,7 +84,7 @@ fn bare() -> Result<()> {
 
 /// One executor against DataFusion here, two against one.
 fn executors() -> Result<()> {
-    let (files, rows, dim) = (16, 32_000, 1024);
+    let (files, rows, dim) = (24, 32_000, 1024);
     let table = table(files, rows, dim)?;
     let address = table.path().display().to_string();
     let pass = |engine: &Engine| {
