@@ -5,7 +5,7 @@
 //! [`Hello`] stands above a source in memory, one row and one key a partition, because Ballista cuts
 //! only sources that it knows down to a task's share.
 //!
-//! The codec of our operators asks [`encode`] (`true`: it was ours) and [`decode`] (`None`: it was
+//! The codec of our operators asks `encode` (`true`: it was ours) and `decode` (`None`: it was
 //! not) first.
 
 use super::{Cluster, Identity, JobProgress};
