@@ -2,7 +2,7 @@
 
 use crate::columns::{Vectors, first_list_length, texts, vector_dim};
 use crate::engine::{Columns, Engine};
-use crate::operators::first_row;
+use crate::operators::Position;
 use crate::table::Table;
 use crate::{Error, Result};
 use datafusion::arrow::array::Array;
@@ -135,14 +135,12 @@ impl Corpus for TableCorpus<'_> {
         let shards = self.table.shards_within(range.clone());
         let (column, dim) = &self.columns.vectors;
         let mut vectors = Vectors::default();
-        let mut next = 0;
+        let mut position = Position::default();
         self.engine
             .read(&self.table, &[column], &shards, &mut |batch| {
                 let found = batch.column_by_name(column);
                 let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
-                // Pieces carry the number of their first row; inside one, rows follow each other.
-                let first = next.max(first_row(batch)?);
-                next = first + batch.num_rows() as u64;
+                let first = position.row_of(batch)?;
                 let rows = vectors.rows(found, *dim, first)?;
                 let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
                 let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;

@@ -7,7 +7,7 @@ use crate::carried::Carried;
 use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
 use crate::operators::{
-    EmbedWork, FoldExec, MergeExec, PassWork, Work, Written, blocks, shard_and_first,
+    EmbedWork, PassWork, Stage, StageExec, Work, Written, blocks, shard_and_first,
 };
 use crate::stores::{self, Place};
 use crate::table::{Cut, Table};
@@ -261,14 +261,15 @@ impl Engine {
         let rows = BATCH_NUMBERS / dim.max(1);
         let rows = rows.next_power_of_two().clamp(1024, 8192);
         let scan = table.scan(&read, shards, self.partitions(shards.len()), Some(rows))?;
-        let folded = Arc::new(FoldExec::new(scan, Arc::new(work)));
+        let folded = Arc::new(StageExec::new(scan, Arc::new(Stage::Fold(work))));
         let schema = folded.schema();
         let by_block = vec![
             col("part", &schema).map_err(failed)?,
             col("block", &schema).map_err(failed)?,
         ];
         let exchange = RepartitionExec::try_new(folded, Partitioning::Hash(by_block, MERGING));
-        let merged = MergeExec::new(Arc::new(exchange.map_err(failed)?));
+        let exchange = Arc::new(exchange.map_err(failed)?);
+        let merged = StageExec::new(exchange, Arc::new(Stage::Merge));
         blocks::whole(&self.execute(Arc::new(merged), doing)?)
     }
 

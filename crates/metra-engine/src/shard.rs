@@ -10,7 +10,7 @@
 
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
-use crate::operators::{AssignExec, AssignWork, GatherExec, TARGET};
+use crate::operators::{AssignWork, Stage, StageExec, TARGET};
 use crate::stores::Place;
 use crate::table::Table;
 use crate::{Error, Result};
@@ -68,14 +68,17 @@ impl Engine {
         let read: Vec<&str> = columns.iter().map(String::as_str).collect();
         let all: Vec<usize> = (0..table.shards()).collect();
         let scan = table.scan(&read, &all, self.partitions(all.len()), None)?;
-        let assigned = Arc::new(AssignExec::new(scan, Arc::new(work)));
+        let assigned = Arc::new(StageExec::new(scan, Arc::new(Stage::Assign(work))));
         let doing = format!("cutting {} into shards", table.address());
         let failed = |e| Error::engine(doing.clone(), e);
         let by_target = vec![col(TARGET, &assigned.schema()).map_err(failed)?];
         let tasks = usize::try_from(sharding.shards).unwrap_or(1).max(1);
         let exchange = RepartitionExec::try_new(assigned, Partitioning::Hash(by_target, tasks));
         let exchange = Arc::new(exchange.map_err(failed)?);
-        let plan = Arc::new(GatherExec::new(exchange, folder.address() + "/"));
+        let plan = Arc::new(StageExec::new(
+            exchange,
+            Arc::new(Stage::Gather(folder.address() + "/")),
+        ));
         let written = self.written(plan, &doing)?;
         let mut sharded = Sharded {
             rows: vec![0; tasks],

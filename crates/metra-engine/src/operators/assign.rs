@@ -1,9 +1,9 @@
 //! The operator that says of every row which training shard it belongs to, and its place there.
 //!
-//! All rows of a class go to one shard. The place is a random number keyed by the row's own number,
+//! A row's shard is one of those that its class was dealt to, usually one alone. The place is a random number keyed by the row's own number,
 //! so that a shard's order is a shuffle that depends on the seed alone.
 
-use super::{column, properties, replaced};
+use super::{Position, column};
 use crate::carried::Carried;
 use crate::columns::Names;
 use crate::error::{from_engine, within};
@@ -11,20 +11,14 @@ use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
 use futures::TryStreamExt;
 use metra::execute::decode;
 use metra::random::Stream;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::Arc;
 
 /// Column with the number of a row's training shard.
@@ -44,32 +38,8 @@ pub(crate) struct AssignWork {
     pub(crate) seed: u64,
 }
 
-/// Adds shard and place to every row.
-#[derive(Debug)]
-pub(crate) struct AssignExec {
-    input: Arc<dyn ExecutionPlan>,
-    work: Arc<AssignWork>,
-    properties: Arc<PlanProperties>,
-}
-
-impl AssignExec {
-    /// Assign the rows of a scan of a table.
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, work: Arc<AssignWork>) -> Self {
-        let partitions = input.output_partitioning().partition_count();
-        AssignExec {
-            properties: properties(assigned(&input.schema()), partitions),
-            input,
-            work,
-        }
-    }
-
-    pub(crate) fn work(&self) -> &AssignWork {
-        &self.work
-    }
-}
-
 /// The columns of a scan without those of its shards, with those of the training shards.
-fn assigned(scanned: &Schema) -> SchemaRef {
+pub(super) fn schema(scanned: &Schema) -> SchemaRef {
     let fields = scanned.fields().iter();
     let fields = fields.filter(|field| ![SHARD, FIRST].contains(&field.name().as_str()));
     let mut fields: Vec<Arc<Field>> = fields.cloned().collect();
@@ -78,74 +48,36 @@ fn assigned(scanned: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-impl DisplayAs for AssignExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AssignExec: by {}", self.work.classes)
-    }
-}
-
-impl ExecutionPlan for AssignExec {
-    fn name(&self) -> &str {
-        "AssignExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> EngineResult<TreeNodeRecursion>,
-    ) -> EngineResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        replaced(children, |input| AssignExec::new(input, self.work.clone()))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> EngineResult<SendableRecordBatchStream> {
-        let schema = self.schema();
-        let assigning = Assigning {
-            input: self.input.execute(partition, context.clone())?,
-            runtime: context.runtime_env(),
-            work: self.work.clone(),
-            schema: schema.clone(),
-            known: None,
-            piece: (0, 0, 0),
-            keys: Vec::new(),
-        };
-        let rows = futures::stream::try_unfold(assigning, |mut assigning| async move {
-            let batch = assigning.next().await.map_err(within)?;
-            Ok::<_, DataFusionError>(batch.map(|batch| (batch, assigning)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
-    }
+/// Add shard and place to every row of a partition.
+pub(super) fn run(
+    work: AssignWork,
+    schema: SchemaRef,
+    input: SendableRecordBatchStream,
+    runtime: Arc<RuntimeEnv>,
+) -> SendableRecordBatchStream {
+    let assigning = Assigning {
+        input,
+        runtime,
+        work,
+        schema: schema.clone(),
+        known: None,
+        position: Position::default(),
+        keys: Vec::new(),
+    };
+    let rows = futures::stream::try_unfold(assigning, |mut assigning| async move {
+        let batch = assigning.next().await.map_err(within)?;
+        Ok::<_, DataFusionError>(batch.map(|batch| (batch, assigning)))
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
 }
 
 struct Assigning {
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
-    work: Arc<AssignWork>,
+    work: AssignWork,
     schema: SchemaRef,
     known: Option<(Names, Vec<Vec<u64>>)>,
-    /// Shard and first row of the piece, and rows of it that have been seen.
-    piece: (u64, u64, u64),
+    position: Position,
     keys: Vec<u32>,
 }
 
@@ -170,12 +102,7 @@ impl Assigning {
         let Some((names, shards)) = &self.known else {
             return Err(Error::engine("assigning rows", "there are no settings"));
         };
-        let (shard, first) = super::fold::shard_and_first(batch)?;
-        if (self.piece.0, self.piece.1) != (shard, first) {
-            self.piece = (shard, first, 0);
-        }
-        let row = first + self.piece.2;
-        self.piece.2 += batch.num_rows() as u64;
+        let row = self.position.row_of(batch)?;
         names.keys(column(batch, &self.work.classes)?, row, &mut self.keys)?;
         let draw = |row: u64| Stream::new(self.work.seed, "place in a shard", row);
         let rows = row..row + batch.num_rows() as u64;

@@ -5,113 +5,41 @@
 
 use super::assign::{PLACE, TARGET};
 use super::blocks::{of_shard, schema};
+use super::column;
 use super::embed::Written;
-use super::{column, properties, replaced};
 use crate::error::{from_engine, within};
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
 use datafusion::arrow::datatypes::UInt64Type;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::Result as EngineResult;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
 use futures::{StreamExt, TryStreamExt};
 use metra::data::Part;
 use metra::execute::encode;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// Rows in a row group.
 const ROW_GROUP: usize = 1 << 16;
 
-/// Writes the rows of every training shard to a file of a folder.
-#[derive(Debug)]
-pub(crate) struct GatherExec {
-    input: Arc<dyn ExecutionPlan>,
+/// Gather the rows of a partition and write those of every training shard to a file of a folder.
+pub(super) fn run(
     folder: String,
-    properties: Arc<PlanProperties>,
-}
-
-impl GatherExec {
-    /// Gather rows whose partitions keep those of a training shard together.
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, folder: String) -> Self {
-        let partitions = input.output_partitioning().partition_count();
-        GatherExec {
-            properties: properties(schema(), partitions),
-            input,
-            folder,
-        }
-    }
-
-    pub(crate) fn folder(&self) -> &str {
-        &self.folder
-    }
-}
-
-impl DisplayAs for GatherExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GatherExec: to {}", self.folder)
-    }
-}
-
-impl ExecutionPlan for GatherExec {
-    fn name(&self) -> &str {
-        "GatherExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> EngineResult<TreeNodeRecursion>,
-    ) -> EngineResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        replaced(children, |input| {
-            GatherExec::new(input, self.folder.clone())
-        })
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> EngineResult<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context.clone())?;
-        let (folder, runtime) = (self.folder.clone(), context.runtime_env());
-        let written = futures::stream::once(async move {
-            let written = gather(input, &folder, &runtime).await.map_err(within);
-            written.map(|batches| futures::stream::iter(batches).map(Ok))
-        });
-        let written = written.try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), written)))
-    }
+    input: SendableRecordBatchStream,
+    runtime: Arc<RuntimeEnv>,
+) -> SendableRecordBatchStream {
+    let written = futures::stream::once(async move {
+        let written = gather(input, &folder, &runtime).await.map_err(within);
+        written.map(|batches| futures::stream::iter(batches).map(Ok))
+    });
+    let written = written.try_flatten();
+    Box::pin(RecordBatchStreamAdapter::new(schema(), written))
 }
 
 async fn gather(

@@ -5,89 +5,22 @@
 //! no rows says nothing: what waited for it is merged at the end.
 
 use super::blocks::{Block, batch, read, schema};
-use super::{pause, properties, replaced};
+use super::pause;
 use crate::error::within;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
 use futures::{StreamExt, TryStreamExt};
 use metra::data::Part;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
 
-/// Merges blocks of the same part and number.
-#[derive(Debug)]
-pub(crate) struct MergeExec {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl MergeExec {
-    /// Merge the blocks of `input`, whose partitions must keep blocks that belong together.
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        let partitions = input.output_partitioning().partition_count();
-        MergeExec {
-            properties: properties(schema(), partitions),
-            input,
-        }
-    }
-}
-
-impl DisplayAs for MergeExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MergeExec: blocks in the order of shards")
-    }
-}
-
-impl ExecutionPlan for MergeExec {
-    fn name(&self) -> &str {
-        "MergeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        replaced(children, MergeExec::new)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let merged = futures::stream::once(merge_all(input))
-            .map(|merged| merged.map(|batches| futures::stream::iter(batches.into_iter().map(Ok))));
-        let merged = merged.try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), merged)))
-    }
+/// Merge the blocks of a partition.
+pub(super) fn run(input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let merged = futures::stream::once(merge_all(input))
+        .map(|merged| merged.map(|batches| futures::stream::iter(batches.into_iter().map(Ok))));
+    let merged = merged.try_flatten();
+    Box::pin(RecordBatchStreamAdapter::new(schema(), merged))
 }
 
 async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
