@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::table::Table;
 use crate::{Error, Result};
 use metra::data::{Corpus, Keys};
-use metra::evaluate::{Evaluation, Options, Questions, evaluate_asked};
+use metra::evaluate::{Evaluation, Options, Questions, evaluate_asked, matching_classes};
 use metra::linalg::RowBuf;
 use metra::metric::{Model, Space};
 use metra::search::{Asked, Neighbours, hard_negatives, nearest};
@@ -57,10 +57,7 @@ impl Engine {
             None => labels.clone(),
             Some(_) => Labels::from_names(&asking.names(label)?)?,
         };
-        let matched: Vec<Option<u32>> = (theirs.names().iter())
-            .map(|name| labels.names().iter().position(|known| known == name))
-            .map(|class| class.map(|class| class as u32))
-            .collect();
+        let matched = matching_classes(&theirs, &labels);
         let of = |class: &u32| matched.get(*class as usize).copied().flatten();
         Ok(Judgement {
             classes: theirs.of().iter().map(of).collect(),

@@ -10,7 +10,7 @@ use super::measure::Measure;
 use super::measures::{PlaceCounts, TieGroup};
 use super::thresholds::{Space as Working, Thresholds};
 use crate::data::{Corpus, Keys, Part, RowId};
-use crate::execute::{Sample, Statistic, decode, encode, exactly, fold};
+use crate::execute::{Sample, Statistic, exactly, fold, heard, said};
 use crate::linalg::RowBuf;
 use crate::search::Asked;
 use crate::search::asked::{Block, Scored};
@@ -177,22 +177,16 @@ impl Statistic for RelevantScores {
     fn close(mut self) -> Result<Vec<Part>> {
         let (questions, found) = (&self.questions, &mut self.found);
         (self.scored).flush(&mut |block| Self::collect(questions, found, block))?;
-        let mut said = Vec::new();
-        for (number, pairs) in (0..).zip(self.found.chunks(SAID)) {
-            said.push((self.shard, number, encode(&pairs)?));
-        }
-        Ok(vec![Part::Said(said)])
+        Ok(vec![said(self.shard, &self.found, SAID)?])
     }
 
     fn finish(questions: &Questions, parts: Vec<Part>) -> Result<Vec<Vec<f32>>> {
-        let [said] = exactly(parts)?;
+        let [pairs] = exactly(parts)?;
         let mut scores = vec![Vec::new(); questions.asked.len()];
-        for (_, _, words) in said.into_said()? {
-            for (query, score) in decode::<Vec<(u32, f32)>>(&words)? {
-                let known = scores.get_mut(query as usize);
-                let known = known.ok_or_else(|| Error::shape("a query", "known", query))?;
-                known.push(score);
-            }
+        for (query, score) in heard::<(u32, f32)>(pairs)? {
+            let known = scores.get_mut(query as usize);
+            let known = known.ok_or_else(|| Error::shape("a query", "known", query))?;
+            known.push(score);
         }
         for scores in &mut scores {
             scores.sort_unstable_by(f32::total_cmp);

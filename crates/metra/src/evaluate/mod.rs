@@ -34,5 +34,7 @@ pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
 pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
 pub use single_shot::{Direction, Trial, single_shot};
-pub use truth::{AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth};
+pub use truth::{
+    AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth, matching_classes,
+};
 pub use verification::{Operating, Verification, verification};

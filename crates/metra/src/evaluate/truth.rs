@@ -260,7 +260,7 @@ impl Truth for QrelsOf<'_> {
 }
 
 /// For each class of `from` the class of the same name in `to`.
-fn matching_classes(from: &Labels, to: &Labels) -> Vec<Option<u32>> {
+pub fn matching_classes(from: &Labels, to: &Labels) -> Vec<Option<u32>> {
     let known: HashMap<&str, u32> = (0..to.classes() as u32).map(|c| (to.name(c), c)).collect();
     (0..from.classes() as u32)
         .map(|class| known.get(from.name(class)).copied())

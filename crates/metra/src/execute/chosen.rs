@@ -1,6 +1,6 @@
 //! Some rows of a corpus, fetched in one pass where it lies elsewhere.
 
-use super::{Sample, Statistic, decode, encode, exactly, fold};
+use super::{Sample, Statistic, exactly, fold, heard, said};
 use crate::data::{Corpus, Keys, Part, RowId};
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
@@ -80,19 +80,12 @@ impl Statistic for Chosen {
 
     fn close(self) -> Result<Vec<Part>> {
         let rows = (MESSAGE / (4 * self.dim.max(1))).max(1);
-        let mut said = Vec::new();
-        for (number, values) in self.values.chunks(rows * self.dim.max(1)).enumerate() {
-            said.push((self.shard, number as u64, encode(&values)?));
-        }
-        Ok(vec![Part::Said(said)])
+        let each = rows * self.dim.max(1);
+        Ok(vec![said(self.shard, &self.values, each)?])
     }
 
     fn finish(_: &Self::Spec, parts: Vec<Part>) -> Result<Vec<f32>> {
-        let [said] = exactly(parts)?;
-        let mut values = Vec::new();
-        for (_, _, words) in said.into_said()? {
-            values.extend(decode::<Vec<f32>>(&words)?);
-        }
-        Ok(values)
+        let [values] = exactly(parts)?;
+        heard(values)
     }
 }

@@ -126,6 +126,22 @@ pub fn merge(total: &mut [Part], later: Vec<Part>) -> Result<()> {
     Ok(())
 }
 
+/// What a shard says as a list of any length: in messages of at most `each` values.
+pub fn said<T: Serialize>(shard: u64, values: &[T], each: usize) -> Result<Part> {
+    let messages = (0..).zip(values.chunks(each.max(1)));
+    let messages = messages.map(|(number, values)| Ok((shard, number, encode(&values)?)));
+    Ok(Part::Said(messages.collect::<Result<_>>()?))
+}
+
+/// The lists of all shards that [`said`] them, one after the other.
+pub fn heard<T: DeserializeOwned>(part: Part) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    for (_, _, words) in part.into_said()? {
+        values.extend(decode::<Vec<T>>(&words)?);
+    }
+    Ok(values)
+}
+
 /// The parts as an array, where there must be this many.
 pub fn exactly<const N: usize>(parts: Vec<Part>) -> Result<[Part; N]> {
     <[Part; N]>::try_from(parts).map_err(|parts| Error::shape("parts of a result", N, parts.len()))

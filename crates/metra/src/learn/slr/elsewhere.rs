@@ -8,7 +8,7 @@ use super::blockwise::clipped_product;
 use super::side::Side;
 use super::target::{Target, Thresholds};
 use crate::data::{Keys, Part};
-use crate::execute::{Sample, Statistic, decode, encode, exactly, fold};
+use crate::execute::{Sample, Statistic, exactly, fold, heard, said};
 use crate::linalg::{RowBuf, transposed_product};
 use crate::metric::LowRank;
 use crate::{Error, Result};
@@ -105,20 +105,12 @@ impl Statistic for EmbeddedRows {
     }
 
     fn close(self) -> Result<Vec<Part>> {
-        let mut said = Vec::new();
-        for (number, values) in (0..).zip(self.values.chunks(MESSAGE)) {
-            said.push((self.shard, number, encode(&values)?));
-        }
-        Ok(vec![Part::Said(said)])
+        Ok(vec![said(self.shard, &self.values, MESSAGE)?])
     }
 
     fn finish(_: &Projection, parts: Vec<Part>) -> Result<Vec<f32>> {
-        let [said] = exactly(parts)?;
-        let mut values = Vec::new();
-        for (_, _, words) in said.into_said()? {
-            values.extend(decode::<Vec<f32>>(&words)?);
-        }
-        Ok(values)
+        let [values] = exactly(parts)?;
+        heard(values)
     }
 }
 
