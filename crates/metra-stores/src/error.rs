@@ -1,0 +1,31 @@
+//! The one error type of stores: every variant names the store or file, and what was found there.
+
+use std::path::PathBuf;
+
+/// What stores return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong between a metric and where it is served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The library refused the data, the model or the wish.
+    #[error(transparent)]
+    Library(#[from] metra::Error),
+    /// A store or a file does not hold what was expected.
+    #[error("{place}: {problem}")]
+    Found {
+        /// The table, column, index or file.
+        place: String,
+        /// What was expected and what was found.
+        problem: String,
+    },
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
