@@ -15,7 +15,7 @@ pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
 pub use model::{Decision, Gain, HeldOut, Model, Origin};
-pub use plan::{Distance, Plan, Way, Wish, agreement};
+pub use plan::{Distance, Plan, Way, Wish, agreement, fold};
 pub use space::Space;
 
 use crate::Result;

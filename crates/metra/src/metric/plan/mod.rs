@@ -31,12 +31,14 @@
 mod affine;
 mod agreement;
 mod apply;
+mod fold;
 #[cfg(test)]
 mod tests;
 mod ways;
 mod wish;
 
 pub use agreement::agreement;
+pub use fold::fold;
 pub use wish::{Distance, Way, Wish};
 
 use super::{Chain, Embedding, Model, Space};
