@@ -223,7 +223,10 @@ fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
 fn whole(number: usize) -> Result<i32> {
     i32::try_from(number).map_err(|_| Error::Found {
         place: FORMAT.into(),
-        problem: format!("expected at most {} numbers a vector, but found {number}", i32::MAX),
+        problem: format!(
+            "expected at most {} numbers a vector, but found {number}",
+            i32::MAX
+        ),
     })
 }
 
@@ -318,11 +321,17 @@ mod tests {
         assert!(out.ends_with(&inner) && out.starts_with(b"IxPT"));
         // The same as if the vector had been written into a new index, but for its values' place.
         assert_eq!(out, written(Space::SquaredL2, &[7.0, 8.0]));
-        let text = wrap(&model(Space::InnerProduct), &inner).unwrap_err().to_string();
+        let text = wrap(&model(Space::InnerProduct), &inner)
+            .unwrap_err()
+            .to_string();
         let expected = "there.faiss: expected an index of 2 numbers by ip (what the mapped way stores), \
                         but it has 2 by l2";
         assert_eq!(text, expected);
-        let refused = |bytes: &[u8]| FaissIndex::read(path, &mut &bytes[..]).unwrap_err().to_string();
+        let refused = |bytes: &[u8]| {
+            FaissIndex::read(path, &mut &bytes[..])
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refused(b"IBxF").contains("expected an index of FAISS"));
         let mut binary = inner.clone();
         binary[1] = b'B';

@@ -70,7 +70,11 @@ fn text(export: &Export, name: &str) -> Result<String> {
         match part {
             Part::Affine(map) => {
                 let (weights, added) = (map.weights(), bias(map));
-                array(&mut constants, &format!("{name}_weights_{number}"), weights.values());
+                array(
+                    &mut constants,
+                    &format!("{name}_weights_{number}"),
+                    weights.values(),
+                );
                 array(&mut constants, &format!("{name}_bias_{number}"), &added);
                 let _ = write!(
                     work,
@@ -126,18 +130,28 @@ mod tests {
     use metra::metric::{Side, Space, Step};
     use std::process::Command;
 
-    /// What a program compiled with the header prints for a vector.
-    fn compiled(export: &Export, input: &str) -> String {
+    /// What a program compiled with the header prints for vectors, a line each.
+    fn compiled(export: &Export, inputs: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let mut header = Vec::new();
         write_header(&mut header, export, "a model").unwrap();
         std::fs::write(at("model.h"), header).unwrap();
         let program = format!(
-            "#include \"model.h\"\n#include <stdio.h>\nint main(void) {{\n  const float \
-             input[A_MODEL_INPUT] = {{{input}}};\n  float output[A_MODEL_OUTPUT];\n  if \
-             (a_model_map(input, output)) {{ puts(\"none\"); return 0; }}\n  for (int i = 0; i < \
-             A_MODEL_OUTPUT; i++) printf(\"%g \", output[i]);\n  return 0;\n}}\n"
+            r#"#include "model.h"
+               #include <stdio.h>
+               int main(void) {{
+                   const float inputs[][A_MODEL_INPUT] = {{{}}};
+                   for (int i = 0; i < {}; i++) {{
+                       float output[A_MODEL_OUTPUT];
+                       if (a_model_map(inputs[i], output)) printf("none");
+                       else for (int j = 0; j < A_MODEL_OUTPUT; j++) printf("%g ", output[j]);
+                       printf("\n");
+                   }}
+                   return 0;
+               }}"#,
+            inputs.join(", "),
+            inputs.len()
         );
         std::fs::write(at("main.c"), program).unwrap();
         let built = Command::new("cc")
@@ -153,17 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn a_program_maps_a_vector() {
+    fn a_program_maps_vectors() {
         let plain = model(3, Vec::new(), two_of_three(), Space::SquaredL2);
         let export = Export::embedding(&plain, Side::Item).unwrap();
         // 1 + 4 + 9 + ½ and 4 + 10 + 18 − 1.
-        assert_eq!(compiled(&export, "1, 2, 3"), "14.5 31 ");
+        assert_eq!(compiled(&export, &["{1, 2, 3}"]), "14.5 31 \n");
         let unit = vec![Step::Element(ElementMap::Normalise)];
         let both = model(3, unit, two_of_three(), Space::Cosine);
-        let export = Export::embedding(&both, Side::Item).unwrap().at_unit_length();
+        let export = Export::embedding(&both, Side::Item)
+            .unwrap()
+            .at_unit_length();
         // (0, 0, 2) has the direction (0, 0, 1): (3.5, 5), whose length is √37.25.
-        assert_eq!(compiled(&export, "0, 0, 2"), "0.573462 0.819232 ");
-        assert_eq!(compiled(&export, "0"), "none");
+        let printed = compiled(&export, &["{0, 0, 2}", "{0, 0, 0}"]);
+        assert_eq!(printed, "0.573462 0.819232 \nnone\n");
     }
 
     #[test]

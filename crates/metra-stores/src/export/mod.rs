@@ -60,9 +60,10 @@ impl Export {
         let steps = plan.item_steps().ok_or_else(|| Error::Unsupported {
             format: "a map of items".into(),
             what: format!("what the way {} stores", plan.way()),
-            instead: "stored items are not a map of the input there: write them with the plan, and \
+            instead:
+                "stored items are not a map of the input there: write them with the plan, and \
                       export the queries' side"
-                .into(),
+                    .into(),
         })?;
         Self::new(model, Side::Item, steps, plan.distance().to_string())
     }
@@ -198,7 +199,10 @@ fn identity(dim: usize) -> Result<LowRank> {
 
 /// Numbers as they lie in files of other programs.
 pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 #[cfg(test)]

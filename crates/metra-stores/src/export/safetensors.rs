@@ -50,9 +50,15 @@ mod tests {
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let weight = file.tensor("weight").unwrap();
         assert_eq!(weight.shape(), [2, 3]);
-        assert_eq!(weight.data(), little_endian(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+        assert_eq!(
+            weight.data(),
+            little_endian(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        );
         // The map takes (−½, 1) away, so that ½ and −1 are added.
-        assert_eq!(file.tensor("bias").unwrap().data(), little_endian(&[0.5, -1.0]));
+        assert_eq!(
+            file.tensor("bias").unwrap().data(),
+            little_endian(&[0.5, -1.0])
+        );
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
         let about = &header.metadata().as_ref().unwrap()["about"];
         assert_eq!(

@@ -76,7 +76,11 @@ pub fn write_sql(
         "-- $1 is the query, {}{dim} numbers; $2 is how many answers.\nPREPARE {} (vector, bigint) \
          AS\n    SELECT {} FROM {}\n    ORDER BY {} {operator} {asked} LIMIT $2;\n\n-- EXECUTE {} \
          ('[...]', 10);\n",
-        if function.is_ok() { "as it is, " } else { "mapped, " },
+        if function.is_ok() {
+            "as it is, "
+        } else {
+            "mapped, "
+        },
         quoted(&format!("{name}_search")),
         quoted(&columns.id),
         quoted(&columns.table),
@@ -110,7 +114,9 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
     }
     let (input, output) = (export.input_dim(), export.output_dim());
     if input.max(output) > MOST_DIMENSIONS {
-        return Err(format!("pgvector holds at most {MOST_DIMENSIONS} numbers a vector"));
+        return Err(format!(
+            "pgvector holds at most {MOST_DIMENSIONS} numbers a vector"
+        ));
     }
     let table = quoted(&format!("{name}_map"));
     let mut text = format!(
@@ -125,11 +131,11 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
                 let _ = writeln!(text, "INSERT INTO {table} VALUES");
                 let rank = map.output_dim();
                 for (row, (weights, bias)) in map.weights().iter().zip(bias(map)).enumerate() {
-                    let weights: Vec<String> = weights.iter().map(|w| format!("{w}")).collect();
+                    let weights: Vec<String> = weights.iter().map(|w| format!("{w:?}")).collect();
                     let end = if row + 1 == rank { ";" } else { "," };
                     let _ = writeln!(
                         text,
-                        "    ({number}, {row}, '[{}]', {bias}){end}",
+                        "    ({number}, {row}, '[{}]', {bias:?}){end}",
                         weights.join(",")
                     );
                 }
@@ -187,13 +193,17 @@ mod tests {
         let (text, function) = written(&model, "m");
         assert!(function);
         for part in [
-            "    (0, 0, '[1,2,3]', 0.5),\n    (0, 1, '[4,5,6]', -1);\n",
+            "    (0, 0, '[1.0,2.0,3.0]', 0.5),\n    (0, 1, '[4.0,5.0,6.0]', -1.0);\n",
             "SELECT \"id\" FROM \"my \"\"docs\"\"\"",
             "ORDER BY \"embedding\" <-> (SELECT \"m\"($1)) LIMIT $2;",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        assert!(written(&model, "a\";DROP").0.contains("FUNCTION \"a\"\";DROP\"("));
+        assert!(
+            written(&model, "a\";DROP")
+                .0
+                .contains("FUNCTION \"a\"\";DROP\"(")
+        );
     }
 
     #[test]
@@ -202,7 +212,10 @@ mod tests {
         let model = model(3, root, two_of_three(), Space::InnerProduct);
         let (text, function) = written(&model, "m");
         assert!(!function && !text.contains("CREATE"));
-        assert!(text.contains("step \"sqrt\"") && text.contains("<#> $1 LIMIT $2"), "{text}");
+        assert!(
+            text.contains("step \"sqrt\"") && text.contains("<#> $1 LIMIT $2"),
+            "{text}"
+        );
         assert!(text.contains("mapped, 2 numbers"), "{text}");
     }
 }

@@ -287,7 +287,10 @@ mod tests {
         for part in ["Gemm", "Sub", "vector", "embedding", "euclid", "by-hand"] {
             assert!(holds(&bytes, part.as_bytes()), "{part}");
         }
-        assert!(holds(&bytes, &super::super::little_endian(&[4.0, 5.0, 6.0])));
+        assert!(holds(
+            &bytes,
+            &super::super::little_endian(&[4.0, 5.0, 6.0])
+        ));
         assert!(!holds(&bytes, b"group"));
         assert_eq!(bytes, written(Vec::new(), two_of_three()), "the same bytes");
     }
