@@ -119,10 +119,14 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
         ));
     }
     let table = quoted(&format!("{name}_map"));
-    let mut text = format!(
-        "CREATE TABLE {table} (part int, number int, weights vector, bias real, PRIMARY KEY (part, \
-         number));\n"
-    );
+    let mut text = String::new();
+    if numbers > 0 {
+        let _ = writeln!(
+            text,
+            "CREATE TABLE {table} (part int, number int, weights vector, bias real, PRIMARY KEY \
+             (part, number));"
+        );
+    }
     let mut value = "query".to_owned();
     for (number, part) in parts.iter().enumerate() {
         match part {

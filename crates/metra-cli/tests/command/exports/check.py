@@ -1,6 +1,8 @@
 """Exported files as other programs read them, against vectors that `metra embed` wrote.
 
-    python check.py cases.json      one JSON list of the worst differences, in the order of the cases
+    python check.py cases.json      one JSON list, in the order of the cases: the worst difference, and
+                                    where a case asks for it how far `metra embed` itself is from the
+                                    same steps in f64
     python check.py index Z.npy OUT.faiss ip|l2     an index by HNSW over vectors, to be put in front of
 
 A difference is the largest one of two entries, divided by the largest entry expected.
@@ -36,6 +38,30 @@ def onnx(case, x):
     z = session.run(None, given)[0]
     assert difference(first, z[:1]) < 1e-6, "one row and many"
     return z
+
+
+def in_double(case, x):
+    """The same graph with every number in f64."""
+    import onnx as library
+    import onnxruntime
+
+    model = library.load(case["file"])
+    single, double = library.TensorProto.FLOAT, library.TensorProto.DOUBLE
+    for tensor in model.graph.initializer:
+        if tensor.data_type == single:
+            wide = library.numpy_helper.to_array(tensor).astype(np.float64)
+            tensor.CopyFrom(library.numpy_helper.from_array(wide, tensor.name))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.i == single:
+                attribute.i = double
+    for value in [*model.graph.input, *model.graph.output]:
+        if value.type.tensor_type.elem_type == single:
+            value.type.tensor_type.elem_type = double
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {"vector": x.astype(np.float64)})[0]
 
 
 def faiss_chain(case, x):
@@ -166,7 +192,9 @@ def main():
         x = np.load(case["input"])
         found = globals()[case["kind"]](case, x)
         expected = case.get("expected_values")
-        worst.append(difference(found, np.load(case["expected"]) if expected is None else expected))
+        expected = np.load(case["expected"]) if expected is None else expected
+        own = difference(in_double(case, x), expected) if case.get("double") else 0.0
+        worst.append([difference(found, expected), own])
     print(json.dumps(worst))
 
 

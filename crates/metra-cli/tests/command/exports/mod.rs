@@ -44,19 +44,25 @@ fn script(python: &str, folder: &Folder, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Every case read back: none may differ by more than [`CLOSE`].
+/// Every case read back: none may differ by more than [`CLOSE`], or, where `metra embed` itself is
+/// farther than that from the same steps in f64, by more than that.
 fn check(python: &str, folder: &Folder, cases: &[Value]) {
     folder.write("cases.json", &serde_json::to_string(cases).unwrap());
     let printed = script(python, folder, &["cases.json"]);
-    let found: Vec<f64> = serde_json::from_str(&printed).unwrap();
+    let found: Vec<(f64, f64)> = serde_json::from_str(&printed).unwrap();
     assert_eq!(found.len(), cases.len());
     let mut worst = found.iter().zip(cases).collect::<Vec<_>>();
-    worst.sort_by(|a, b| b.0.total_cmp(a.0));
-    for (difference, case) in worst.iter().take(5) {
-        eprintln!("{difference:.2e} {} {}", case["kind"], case["file"]);
+    worst.sort_by(|a, b| b.0.0.total_cmp(&a.0.0));
+    for ((difference, own), case) in worst.iter().take(8) {
+        let (kind, file) = (&case["kind"], &case["file"]);
+        eprintln!(
+            "{difference:.2e} (embed {own:.2e}) {kind} {file} {}",
+            case["of"]
+        );
     }
-    let (difference, case) = worst[0];
-    assert!(*difference <= CLOSE, "{difference:e} in {case:#}");
+    for ((difference, own), case) in worst {
+        assert!(*difference <= CLOSE.max(*own), "{difference:e} in {case:#}");
+    }
 }
 
 /// The vectors `x.npy`, their groups as texts for the command and as numbers for others.
@@ -309,7 +315,7 @@ fn trained_models_come_back() {
             folder.good(&format!("{export}.onnx"), &[]);
             cases.push(json!({
                 "kind": "onnx", "file": format!("{name}.{side}.onnx"), "input": "x.npy",
-                "expected": format!("{name}.{side}.npy"), "of": line,
+                "expected": format!("{name}.{side}.npy"), "of": line, "double": true,
             }));
             let affine = !["kernel", "chi2", "sqrt", "cosine"]
                 .iter()
