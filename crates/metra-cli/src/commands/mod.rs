@@ -12,6 +12,7 @@ pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+pub(crate) mod plan;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;
