@@ -13,6 +13,7 @@ pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+pub(crate) mod plan;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;

@@ -19,7 +19,7 @@ pub use sql::{Columns, write_sql};
 
 use crate::{Error, Result};
 use metra::data::{ElementMap, Narrowing};
-use metra::metric::{Embedding, LowRank, Model, Plan, Side, Step, fold};
+use metra::metric::{Embedding, LowRank, Map, Model, Plan, Side, Step, fold};
 
 /// What is exported: the way of queries or of items, from vectors as a user has them.
 #[derive(Debug, Clone)]
@@ -28,9 +28,19 @@ pub struct Export {
     output_dim: usize,
     narrowing: Option<Narrowing>,
     steps: Vec<Step>,
+    indefinite: Option<Signs>,
     compare: String,
     method: String,
     side: Side,
+}
+
+/// The coordinates of an indefinite metric's own: see `metra::metric::Indefinite`.
+#[derive(Debug, Clone, Copy)]
+struct Signs {
+    /// After so many steps.
+    after: usize,
+    /// Coordinates that count for the distance; those behind count against it.
+    positive: usize,
 }
 
 /// What is left where neighbouring affine steps are folded.
@@ -45,8 +55,16 @@ pub(crate) enum Part {
 impl Export {
     /// What `metra embed` does to vectors of one side.
     pub fn embedding(model: &Model, side: Side) -> Result<Self> {
-        let space = model.chain.space().to_string();
-        Self::new(model, side, model.chain.steps_of(side), space)
+        let (steps, space) = (model.chain.steps_of(side), model.chain.space().to_string());
+        let mut export = Self::new(model, side, steps, space)?;
+        if let Map::Indefinite(map) = model.chain.map() {
+            export.indefinite = Some(Signs {
+                after: export.steps.len(),
+                positive: map.positive(),
+            });
+            export.output_dim = map.output_dim();
+        }
+        Ok(export)
     }
 
     /// What a plan asks its store with.
@@ -76,6 +94,7 @@ impl Export {
             output_dim,
             narrowing: model.narrowing.clone(),
             steps,
+            indefinite: None,
             compare,
             method: model.origin.method.clone(),
             side,
@@ -130,6 +149,11 @@ impl Export {
 
     /// The affine maps and divisions by the length that the steps come to.
     pub(crate) fn parts(&self, format: &str) -> Result<Vec<Part>> {
+        if self.indefinite.is_some() {
+            let instead = "export what a plan asks with (--way extra-coordinate), or use onnx";
+            let what = "the squares in vectors of an indefinite metric".into();
+            return Err(self.refused(format, what, instead));
+        }
         let mut steps = Vec::new();
         if let Some(narrowing) = &self.narrowing {
             let shifted = narrowing.shift.iter().filter(|s| **s != 0.0).count();

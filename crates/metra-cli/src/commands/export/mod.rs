@@ -11,7 +11,7 @@ use crate::print;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use metra::linalg::Rows;
-use metra::metric::{Distance, Map, Model, Plan, Side, Way, Wish};
+use metra::metric::{Distance, Model, Plan, Side, Way, Wish};
 use metra_files::{Filter, NpyWriter, Target};
 use metra_stores::export::{self, Columns};
 use serde::Serialize;
@@ -31,7 +31,8 @@ pub(crate) struct Export {
     /// Whose map, where queries and items have one each
     #[arg(long, value_enum, conflicts_with = "way")]
     side: Option<SideName>,
-    /// Map queries as this plan asks its store: mapped, query-only, extra-coordinate or rescaled
+    /// Map queries as this plan asks its store: mapped, query-only, extra-coordinate,
+    /// rescaled or candidates
     #[arg(long)]
     way: Option<Way>,
     /// Divide by the length at the end, so that inner products of a cosine model are cosines
@@ -291,12 +292,12 @@ impl Export {
 
     /// The side asked for; one must be named where the two differ.
     fn side(&self, model: &Model) -> Result<Side> {
-        match (self.side, model.chain.map()) {
-            (Some(side), _) => Ok(side.into()),
-            (None, Map::Bilinear { .. }) => {
+        match self.side {
+            Some(side) => Ok(side.into()),
+            None if model.chain.map().has_two_sides() => {
                 bail!("queries and items have a map each: say --side query or --side item")
             }
-            (None, _) => Ok(Side::Query),
+            None => Ok(Side::Query),
         }
     }
 
@@ -332,25 +333,13 @@ impl Export {
     }
 }
 
-/// The first plan by this way, or the best, in a store with these distances.
+/// The best plan, or the best by this way, in a store with these distances.
 fn plan(model: &Model, way: Option<Way>, distances: &[Distance]) -> Result<Plan> {
     let wish = Wish {
         distances: distances.to_vec(),
-        // Only for its reasons, where there is no plan by the way asked for.
-        keep_items: way == Some(Way::QueryOnly),
+        way,
+        candidates: way == Some(Way::Candidates),
         ..Wish::default()
     };
-    let Some(way) = way else {
-        return Ok(Plan::choose_for_model(model, &wish)?);
-    };
-    let found = Plan::all_for_model(model)?
-        .into_iter()
-        .find(|plan| plan.way() == way && distances.contains(&plan.distance()));
-    match found {
-        Some(plan) => Ok(plan),
-        None => {
-            Plan::choose_for_model(model, &wish)?;
-            bail!("the model has no plan by the way {way} in such a store: see metra plan")
-        }
-    }
+    Ok(Plan::choose_for_model(model, &wish)?)
 }

@@ -3,7 +3,7 @@
 
 use metra::data::{ElementMap, Narrowing};
 use metra::linalg::{Kernel, RowBuf};
-use metra::metric::{Chain, KernelMap, LowRank, Map, Model, Origin, Space, Step};
+use metra::metric::{Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Space, Step};
 use metra::random::Stream;
 
 /// Numbers in an input vector.
@@ -64,7 +64,10 @@ pub(super) fn all() -> Vec<Family> {
     let mut families = Vec::new();
     let mut add = |name: &str, steps: Vec<Step>, map: Map, affine: bool, matrix: bool| {
         for space in Space::ALL {
-            let chain = Chain::new(DIM, steps.clone(), map.clone(), space).unwrap();
+            let Ok(chain) = Chain::new(DIM, steps.clone(), map.clone(), space) else {
+                // An indefinite metric has one score.
+                continue;
+            };
             let origin = Origin {
                 method: "drawn".into(),
                 ..Origin::default()
@@ -122,6 +125,9 @@ pub(super) fn all() -> Vec<Family> {
         let map = Map::Kernel(kernel_map(kernel));
         add(&format!("kernel-{name}"), vec![], map, false, false);
     }
+    let indefinite = Indefinite::new(matrix("signs", RANK, DIM), 3).unwrap();
+    let map = Map::Indefinite(indefinite);
+    add("indefinite", vec![centre()], map, false, false);
     let step = Step::Kernel(kernel_map(Kernel::Rbf { gamma: 0.7 }));
     let map = Map::LowRank(matrix("last", 3, RANK));
     add("kernel-step", vec![step], map, false, false);

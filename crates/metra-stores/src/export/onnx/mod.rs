@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
 use metra::linalg::{Kernel, Rows};
-use metra::metric::{KernelMap, LowRank, Step};
+use metra::metric::{KernelMap, LowRank, Side, Step};
 use std::io::Write;
 
 /// Version of the set of operators: ONNX 1.12 and ONNX Runtime 1.12 (2022) or later read it.
@@ -44,11 +44,17 @@ pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
             Number::F64
         }
     };
-    for step in &export.steps {
+    for (number, step) in export.steps.iter().enumerate() {
         if let Step::CentreGroups { names, .. } = step {
             groups = Some(names.as_slice());
         }
         at = apply(&mut graph, step, &at);
+        if let (Some(signs), Step::Project(map)) = (export.indefinite, step)
+            && signs.after == number + 1
+        {
+            let (rank, positive) = (map.output_dim(), signs.positive);
+            at = indefinite(&mut graph, export.side, rank, positive, &at);
+        }
     }
     graph.rename(&at, "embedding");
     let mut inputs = vec![("vector", input, Some(export.input_dim))];
@@ -118,6 +124,33 @@ fn apply(graph: &mut Graph, step: &Step, at: &str) -> String {
 
 fn rows(graph: &mut Graph, rows: Rows<'_>) -> String {
     graph.f32s(&[rows.len(), rows.dim()], rows.values())
+}
+
+/// What `metra::metric::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Sz, −1, −zᵀSz) of queries.
+fn indefinite(graph: &mut Graph, side: Side, rank: usize, positive: usize, at: &str) -> String {
+    let signs: Vec<f64> = (0..rank)
+        .map(|place| if place < positive { 1.0 } else { -1.0 })
+        .collect();
+    let query = side == Side::Query;
+    let signs = graph.f64s(&[rank], &signs);
+    let wide = graph.cast(at, Number::F64);
+    let turned = graph.node("Mul", &[&wide, &signs]);
+    let squares = graph.node("Mul", &[&wide, &turned]);
+    let own = graph.sum_last(&squares, true);
+    let zero = graph.f64s(&[], &[0.0]);
+    // A column of one number that has as many rows as the sums.
+    let none = graph.node("Mul", &[&own, &zero]);
+    let number = graph.f64s(&[], &[if query { -1.0 } else { 1.0 }]);
+    let number = graph.node("Add", &[&none, &number]);
+    let all = if query {
+        let two = graph.f64s(&[], &[2.0]);
+        let twice = graph.node("Mul", &[&turned, &two]);
+        let minus = graph.node("Neg", &[&own]);
+        graph.node_with("Concat", &[&twice, &number, &minus], &[("axis", 1)])
+    } else {
+        graph.node_with("Concat", &[&wide, &own, &number], &[("axis", 1)])
+    };
+    graph.cast(&all, Number::F32)
 }
 
 /// W x − b.

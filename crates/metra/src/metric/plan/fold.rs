@@ -12,7 +12,9 @@ use crate::linalg::RowBuf;
 use crate::metric::{Chain, Embedding, LowRank, Map, Side, Space, Step};
 
 impl Chain {
-    /// Everything that a vector of one side goes through: the steps of preprocessing and the map.
+    /// Everything that a vector of one side goes through: the steps of preprocessing and the map. Of
+    /// an indefinite metric that is the map inside, before the coordinates that
+    /// [`Indefinite`](crate::metric::Indefinite) adds.
     pub fn steps_of(&self, side: Side) -> Vec<Step> {
         let mut steps = self.steps().to_vec();
         match (self.map(), side) {
@@ -26,6 +28,7 @@ impl Chain {
                 steps.push(Step::Project(map.clone()));
             }
             (Map::Kernel(map), _) => steps.push(Step::Kernel(map.clone())),
+            (Map::Indefinite(map), _) => steps.push(Step::Project(map.map().clone())),
         }
         steps
     }
@@ -37,12 +40,17 @@ impl Plan {
     pub fn query_steps(&self) -> Result<Vec<Step>> {
         let mut steps = self.chain.steps_of(Side::Query);
         let rank = self.chain.output_dim();
+        let signs: Vec<f64> = (0..rank)
+            .map(|at| if at < self.positive { 1.0 } else { -1.0 })
+            .collect();
         match &self.form {
-            Form::Mapped { .. } | Form::UnitLength => steps.extend(self.both_sides()),
+            Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
+                steps.extend(self.at_the_end());
+            }
             Form::MappedAndNorm => {
-                steps.extend(self.both_sides());
+                steps.extend(self.at_the_end());
                 let ones = Linear::Diagonal(vec![1.0; rank]);
-                steps.push(back(&ones, &[], 1.0, Some((&[], 1.0)))?);
+                steps.push(back(&ones, &signs, &[], 1.0, Some((&[], 1.0)))?);
             }
             Form::Input(input) => {
                 let affine = &input.affine;
@@ -53,18 +61,24 @@ impl Plan {
                     ),
                     _ => (&[][..], 1.0),
                 };
-                steps.push(back(&affine.linear, shift, factor, None)?);
+                steps.push(back(&affine.linear, &signs, shift, factor, None)?);
             }
             Form::InputAndNorm(input) => {
                 let centre = self.centre.iter().flatten().map(|v| f64::from(*v));
                 let centre: Vec<f64> = centre.collect();
-                steps.push(back(&input.affine.linear, &centre, 1.0, Some((&[], 1.0)))?);
+                steps.push(back(
+                    &input.affine.linear,
+                    &signs,
+                    &centre,
+                    1.0,
+                    Some((&[], 1.0)),
+                )?);
             }
             Form::Rescaled(input) => {
                 let affine = &input.affine;
                 let last = (!affine.is_linear()).then_some((affine.offset.as_slice(), 0.0));
                 steps.push(Step::Element(ElementMap::Normalise));
-                steps.push(back(&affine.linear, &[], 1.0, last)?);
+                steps.push(back(&affine.linear, &signs, &[], 1.0, last)?);
             }
         }
         Ok(steps)
@@ -74,9 +88,9 @@ impl Plan {
     /// than a map of it.
     pub fn item_steps(&self) -> Option<Vec<Step>> {
         match &self.form {
-            Form::Mapped { .. } | Form::UnitLength => {
+            Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
                 let mut steps = self.chain.steps_of(Side::Item);
-                steps.extend(self.both_sides());
+                steps.extend(self.at_the_end());
                 Some(steps)
             }
             _ => None,
@@ -84,7 +98,7 @@ impl Plan {
     }
 
     /// What mapped vectors of both sides go through.
-    fn both_sides(&self) -> Option<Step> {
+    fn at_the_end(&self) -> Option<Step> {
         match (&self.form, &self.centre) {
             (Form::UnitLength, _) => Some(Step::Element(ElementMap::Normalise)),
             (_, Some(centre)) => Some(Step::Centre {
@@ -132,9 +146,15 @@ fn as_step(affine: &Affine) -> Result<Option<Step>> {
     Ok(Some(Step::Project(LowRank::new(weights, offset)?)))
 }
 
-/// `factor · Aᵀ (z − shift)`, followed by the number `last.0 · z + last.1` where there is one. A slice
-/// that is empty stands for zeros.
-fn back(linear: &Linear, shift: &[f64], factor: f64, last: Option<(&[f64], f64)>) -> Result<Step> {
+/// `factor · Aᵀ S (z − shift)` with the signs S, followed by the number `last.0 · z + last.1` where
+/// there is one. A slice that is empty stands for zeros.
+fn back(
+    linear: &Linear,
+    signs: &[f64],
+    shift: &[f64],
+    factor: f64,
+    last: Option<(&[f64], f64)>,
+) -> Result<Step> {
     let (rank, dim) = match linear {
         Linear::Diagonal(factors) => (factors.len(), factors.len()),
         Linear::Dense(matrix) => (matrix.nrows(), matrix.ncols()),
@@ -143,11 +163,13 @@ fn back(linear: &Linear, shift: &[f64], factor: f64, last: Option<(&[f64], f64)>
     let mut offset = vec![0.0; weights.len()];
     for column in 0..dim {
         let row = weights.row_mut(column);
-        for (at, place) in row.iter_mut().enumerate() {
-            *place = (factor * entry(linear, at, column)) as f32;
+        for (at, (place, sign)) in row.iter_mut().zip(signs).enumerate() {
+            *place = (factor * sign * entry(linear, at, column)) as f32;
         }
-        let shifted = shift.iter().enumerate();
-        let product: f64 = shifted.map(|(at, s)| entry(linear, at, column) * s).sum();
+        let shifted = shift.iter().zip(signs).enumerate();
+        let product: f64 = shifted
+            .map(|(at, (shift, sign))| sign * entry(linear, at, column) * shift)
+            .sum();
         offset[column] = (factor * product) as f32;
     }
     if let Some((products, number)) = last {
@@ -174,6 +196,7 @@ mod tests {
     use super::*;
     use crate::data::Batch;
     use crate::linalg::Rows;
+    use crate::metric::Indefinite;
 
     fn low_rank(values: &[f32], dim: usize, offset: Option<Vec<f32>>) -> LowRank {
         LowRank::new(RowBuf::from_values(values.to_vec(), dim).unwrap(), offset).unwrap()
@@ -229,8 +252,12 @@ mod tests {
         let query = low_rank(&[2.0, 1.5, -1.0, 0.75, 1.0, 1.0], 3, Some(vec![-0.3, 0.4]));
         let maps = [
             Map::LowRank(item.clone()),
-            Map::Bilinear { query, item },
+            Map::Bilinear {
+                query,
+                item: item.clone(),
+            },
             Map::Diagonal(vec![2.0, -2.0, 2.0]),
+            Map::Indefinite(Indefinite::new(item, 1).unwrap()),
         ];
         let values = [0.3, 0.9, -0.4, 1.0, 2.0, 3.0, -0.7, 0.2, 0.5];
         let batch = Batch::new(Rows::new(&values, 3).unwrap());
@@ -238,7 +265,10 @@ mod tests {
         for map in maps {
             for steps in [steps.clone(), Vec::new()] {
                 for space in Space::ALL {
-                    let chain = Chain::new(3, steps.clone(), map.clone(), space).unwrap();
+                    let Ok(chain) = Chain::new(3, steps.clone(), map.clone(), space) else {
+                        // An indefinite metric has one score.
+                        continue;
+                    };
                     for plan in Plan::all(&chain).unwrap() {
                         let mut expected = RowBuf::empty(1);
                         plan.map_queries(0, &batch, &mut expected).unwrap();
@@ -259,20 +289,27 @@ mod tests {
 
     #[test]
     fn a_centre_is_taken_from_queries() {
-        let map = Map::LowRank(low_rank(&[1.0, 2.0], 2, None));
-        let chain = Chain::new(2, Vec::new(), map, Space::SquaredL2).unwrap();
+        let map = || low_rank(&[1.0, 2.0, -3.0, 1.0], 2, None);
+        let indefinite = Indefinite::new(map(), 1).unwrap();
         let values = [3.0, 4.0];
         let batch = Batch::new(Rows::new(&values, 2).unwrap());
         let mut centred = 0;
-        for plan in Plan::all(&chain).unwrap() {
-            let plan = plan.with_centre(vec![10.0]).unwrap();
-            let mut expected = RowBuf::empty(1);
-            plan.map_queries(0, &batch, &mut expected).unwrap();
-            let steps = plan.query_steps().unwrap();
-            near(&applied(&steps, batch.rows), &expected);
-            centred += 1;
+        for (map, space) in [
+            (Map::LowRank(map()), Space::SquaredL2),
+            (Map::Indefinite(indefinite), Space::InnerProduct),
+        ] {
+            let chain = Chain::new(2, Vec::new(), map, space).unwrap();
+            for plan in Plan::all(&chain).unwrap() {
+                let plan = plan.with_centre(vec![10.0, 7.0]).unwrap();
+                let mut expected = RowBuf::empty(1);
+                plan.map_queries(0, &batch, &mut expected).unwrap();
+                let steps = plan.query_steps().unwrap();
+                near(&applied(&steps, batch.rows), &expected);
+                centred += 1;
+            }
         }
-        assert_eq!(centred, 3);
+        // mapped, and an extra coordinate over z and over x; the last two of the indefinite metric.
+        assert_eq!(centred, 5);
     }
 
     fn near(found: &RowBuf, expected: &RowBuf) {
