@@ -1,7 +1,7 @@
 //! FAISS: an index file whose vectors are mapped on their way in, `IndexPreTransform` in front of
 //! `IndexFlatL2`, `IndexFlatIP` or any index that is there already.
 //!
-//! The layout is that of `index_write.cpp` (FAISS 1.7 to 1.15): numbers as they lie in memory, little
+//! The layout is that of `index_write.cpp` (written here as FAISS 1.15.1 does, read by 1.7.4 too): numbers as they lie in memory, little
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 

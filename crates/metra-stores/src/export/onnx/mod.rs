@@ -21,7 +21,7 @@ use metra::linalg::{Kernel, Rows};
 use metra::metric::{KernelMap, LowRank, Side, Step};
 use std::io::Write;
 
-/// Version of the set of operators: ONNX 1.12 and ONNX Runtime 1.12 (2022) or later read it.
+/// Version of the set of operators, that of ONNX 1.12 (2022).
 pub const OPSET: u64 = 17;
 const FORMAT: &str = "an ONNX file";
 /// A message of protocol buffers cannot be longer.
