@@ -57,7 +57,8 @@ pub fn write_sql(
             let _ = write!(
                 text,
                 "-- The query is mapped outside the database, by metra embed --side query or an export \
-                 to\n-- ONNX, because {reason}.\n"
+                 to\n-- ONNX, because {}.\n",
+                one_line(reason)
             );
             "$1".to_owned()
         }
@@ -152,11 +153,13 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
             }
         }
     }
+    // A plain text and no dollars around it, which a name could close.
     let _ = write!(
         text,
         "CREATE FUNCTION {}(query vector) RETURNS vector LANGUAGE sql STABLE STRICT PARALLEL SAFE AS \
-         $map$\n    SELECT {value}\n$map$;\n\n",
-        quoted(name)
+         '\n    SELECT {}\n';\n\n",
+        quoted(name),
+        value.replace('\'', "''")
     );
     Ok(text)
 }
@@ -203,11 +206,10 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        assert!(
-            written(&model, "a\";DROP")
-                .0
-                .contains("FUNCTION \"a\"\";DROP\"(")
-        );
+        // Names end neither an identifier nor the function's text.
+        let (text, _) = written(&model, "a\";'$$");
+        assert!(text.contains("FUNCTION \"a\"\";'$$\"("), "{text}");
+        assert!(text.contains("FROM \"a\"\";''$$_map\" map"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,11 @@
 //! names, with `bin/python` in it; without it the slow tests say so and pass. The C header is compiled
 //! by `cc`.
 
+#![allow(
+    clippy::print_stderr,
+    reason = "tests say what they measured and what they left out"
+)]
+
 mod families;
 
 use crate::folder::{Folder, QUICK, digits, text};
@@ -233,11 +238,13 @@ fn queries_are_mapped_in_the_database() {
         family.model.save(&model).unwrap();
         embed(&folder, name, "item", &[], &format!("{name}.item.npy"));
         embed(&folder, name, "query", &[], &format!("{name}.query.npy"));
-        let line = format!("export {name}.safetensors -o {name}.sql --name {name}");
+        // A name that wants quoting in identifiers and in texts.
+        let called = format!("{name}'s");
+        let line = format!("export {name}.safetensors -o {name}.sql --name {called}");
         let done = folder.json(&line, &["--table", "my \"docs\""]);
         assert_eq!(done["function"], true);
         cases.push(json!({
-            "kind": "sql", "file": format!("{name}.sql"), "input": "x.npy", "name": name,
+            "kind": "sql", "file": format!("{name}.sql"), "input": "x.npy", "name": called,
             "stored": format!("{name}.item.npy"), "expected": format!("{name}.query.npy"),
             "own": matches!(name, "low-rank-euclid" | "units-cosine"),
         }));
