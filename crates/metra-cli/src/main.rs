@@ -44,6 +44,8 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
+    /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
+    Export(Box<commands::export::Export>),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
     /// Find the threshold at a rate of false matches, on rows not trained on, and store it
@@ -110,6 +112,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
+        Verb::Export(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
