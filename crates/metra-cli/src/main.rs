@@ -86,6 +86,8 @@ fn main() -> ExitCode {
     }
     match run(command.verb, &common) {
         Ok(code) => code,
+        // Whoever read the output has seen enough, as `head` does.
+        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no output file was written");
             ExitCode::from(130)
@@ -135,6 +137,11 @@ fn verbose(verb: &Verb) -> bool {
         Verb::Cluster(verb) => verb.verbose(),
         _ => false,
     }
+}
+
+fn reader_left(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 fn interrupted(error: &anyhow::Error) -> bool {
