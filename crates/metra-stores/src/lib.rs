@@ -3,5 +3,9 @@
 //! store must hold.
 
 mod error;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+mod written;
 
 pub use error::{Error, Result};
+pub use written::{Written, digest};
