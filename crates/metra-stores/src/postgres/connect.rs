@@ -78,7 +78,7 @@ impl Address {
     }
 
     /// Connect, with a short wait for locks: a live table must not wait for us.
-    pub(super) fn connect(&self) -> Result<Client> {
+    pub fn connect(&self) -> Result<Client> {
         let connected = match self.trust.mode {
             SslMode::Disable => self.config.connect(NoTls),
             _ => self.config.connect(self.trust.connector(&self.place)?),

@@ -42,6 +42,8 @@ pub struct Pushing {
     pub camera: Option<String>,
     /// Insist on a way.
     pub way: Option<Way>,
+    /// Insist on stored vectors that begin with the input, so that another model changes one number.
+    pub keep_input: bool,
     /// Insist on a distance.
     pub distance: Option<Distance>,
     /// The model's name in the registry.
@@ -456,11 +458,12 @@ fn choose(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
         keep_items: what.to.is_none(),
         most_dimensions: Some(kind.most_dimensions(what.index)),
     };
-    let Some(way) = what.way else {
+    if what.way.is_none() && !what.keep_input {
         return Ok(Plan::choose_for_model(model, &wish)?);
-    };
+    }
     let fits = |plan: &Plan| {
-        plan.way() == way
+        what.way.is_none_or(|way| way == plan.way())
+            && (!what.keep_input || plan.holds_input())
             && wish.distances.contains(&plan.distance())
             && (!wish.keep_items || plan.items_stay())
             && wish
@@ -470,7 +473,7 @@ fn choose(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
     let found = Plan::all_for_model(model)?.into_iter().find(fits);
     found.ok_or_else(|| {
         metra::Error::Plan {
-            wanted: format!("{wish}, as {way}"),
+            wanted: format!("the way asked for {wish}"),
             refusals: vec![],
         }
         .into()

@@ -60,6 +60,9 @@ pub(crate) struct Push {
     /// Write no vectors: see whether the column of --from serves this model as it is, and register it
     #[arg(long, conflicts_with = "to")]
     keep_items: bool,
+    /// Insist on stored vectors that begin with the input: another model then changes one number of each
+    #[arg(long)]
+    keep_input: bool,
     /// Column of the camera or session a vector comes from, where the model needs it
     #[arg(long, value_name = "COLUMN")]
     camera: Option<String>,
@@ -112,6 +115,7 @@ impl Push {
             kind: self.kind,
             camera: self.camera.clone(),
             way: self.way,
+            keep_input: self.keep_input,
             distance: self.distance,
             name: self.name.clone().or(stem).unwrap_or_else(|| "model".into()),
             batch: self.batch,
