@@ -47,6 +47,18 @@ pub fn digest(model: &Model) -> Result<String> {
 impl Written {
     /// The record of what a plan for this model writes; `whole_ids` where identifiers are whole numbers.
     pub fn new(model: &Model, plan: &Plan, whole_ids: bool) -> Result<Self> {
+        // A map to as many numbers as it takes has two plans of one name: what cannot be found again
+        // must not be written.
+        let again = Plan::find(model, plan.way(), plan.distance(), plan.item_dim())?;
+        if again.holds_input() != plan.holds_input() {
+            return Err(Error::Found {
+                place: format!("the plan {}", plan.name()),
+                problem:
+                    "expected one that its record tells from others, but the map gives as many \
+                          numbers as it takes: leave out --keep-input, or train with a lower rank"
+                        .into(),
+            });
+        }
         Ok(Written {
             centre: plan.centre().map(packed),
             dimension: plan.item_dim(),
@@ -104,18 +116,8 @@ impl Written {
                 named(&own, &model.origin.method)
             )));
         }
-        let same = |plan: &Plan| {
-            let is = (plan.way(), plan.distance(), plan.item_dim());
-            is == (self.way, self.distance, self.dimension)
-        };
-        let plan = Plan::all_for_model(model)?.into_iter().find(same);
-        let plan = plan.ok_or_else(|| {
-            found(format!(
-                "it was written as {} by {} in {} dimensions, which this version of metra does not \
-                 plan for the model",
-                self.way, self.distance, self.dimension
-            ))
-        })?;
+        let plan = Plan::find(model, self.way, self.distance, self.dimension)
+            .map_err(|e| found(format!("its record names a plan that is unknown: {e}")))?;
         match &self.centre {
             None => Ok(plan),
             Some(centre) => {

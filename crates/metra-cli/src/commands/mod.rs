@@ -14,6 +14,7 @@ pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
+pub(crate) mod plan;
 #[cfg(feature = "postgres")]
 pub(crate) mod pull;
 #[cfg(feature = "postgres")]

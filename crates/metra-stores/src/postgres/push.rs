@@ -14,7 +14,7 @@ use super::rows::Reading;
 use super::table::{Table, place};
 use super::vectors::VectorType;
 use crate::{Error, Result, Written};
-use metra::metric::{Distance, Model, Plan, Way, Wish, agreement};
+use metra::metric::{Model, Plan, Wish, agreement};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
 
@@ -40,12 +40,8 @@ pub struct Pushing {
     pub kind: VectorType,
     /// The column of cameras, where the model needs one.
     pub camera: Option<String>,
-    /// Insist on a way.
-    pub way: Option<Way>,
-    /// Insist on stored vectors that begin with the input, so that another model changes one number.
-    pub keep_input: bool,
-    /// Insist on a distance.
-    pub distance: Option<Distance>,
+    /// What the plan has to keep to; limits of pgvector come on top.
+    pub wish: Wish,
     /// The model's name in the registry.
     pub name: String,
     /// Rows of a transaction.
@@ -128,7 +124,7 @@ impl<'a> Push<'a> {
             Some((record, kind)) => {
                 let place = place(&table.name, what.to.as_deref().unwrap_or(&what.from));
                 let plan = record.plan(model, &place)?;
-                agrees(&plan, what, &place)?;
+                agrees(&plan, &what.wish, &place)?;
                 (plan, record, kind)
             }
             None => {
@@ -431,19 +427,15 @@ fn existing(table: &Table, what: &Pushing) -> Result<(VectorType, Option<usize>)
 }
 
 /// A plan that was recorded must be the one that is asked for now.
-fn agrees(plan: &Plan, what: &Pushing, place: &str) -> Result<()> {
-    let other_way = what.way.is_some_and(|way| way != plan.way());
-    let other_distance = what
-        .distance
-        .is_some_and(|distance| distance != plan.distance());
-    if other_way || other_distance {
+fn agrees(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
+    let other_way = wish.way.is_some_and(|way| way != plan.way());
+    let other_form = wish.keep_input && !plan.holds_input();
+    if other_way || other_form || !wish.distances.contains(&plan.distance()) {
         return Err(Error::Found {
             place: place.into(),
             problem: format!(
-                "it was begun as {} by {}, and another way or distance was asked for: write to a new \
-                 column",
-                plan.way(),
-                plan.distance()
+                "it was begun as {}, and another way or distance was asked for: write to a new column",
+                plan.name()
             ),
         });
     }
@@ -452,30 +444,10 @@ fn agrees(plan: &Plan, what: &Pushing, place: &str) -> Result<()> {
 
 /// The best plan that the wish allows.
 fn choose(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
-    let distances = what.distance.map_or(Distance::ALL.to_vec(), |d| vec![d]);
     let wish = Wish {
-        distances,
         keep_items: what.to.is_none(),
-        most_dimensions: Some(kind.most_dimensions(what.index)),
+        most_dimensions: kind.element().most(what.index),
+        ..what.wish.clone()
     };
-    if what.way.is_none() && !what.keep_input {
-        return Ok(Plan::choose_for_model(model, &wish)?);
-    }
-    let fits = |plan: &Plan| {
-        what.way.is_none_or(|way| way == plan.way())
-            && (!what.keep_input || plan.holds_input())
-            && wish.distances.contains(&plan.distance())
-            && (!wish.keep_items || plan.items_stay())
-            && wish
-                .most_dimensions
-                .is_none_or(|most| plan.item_dim() <= most)
-    };
-    let found = Plan::all_for_model(model)?.into_iter().find(fits);
-    found.ok_or_else(|| {
-        metra::Error::Plan {
-            wanted: format!("the way asked for {wish}"),
-            refusals: vec![],
-        }
-        .into()
-    })
+    Ok(Plan::choose_for_model(model, &wish)?)
 }

@@ -202,7 +202,7 @@ fn plan(
     let wish = Wish {
         distances,
         keep_items: true,
-        most_dimensions: None,
+        ..Wish::default()
     };
     Ok(Plan::choose_for_model(model, &wish)?)
 }

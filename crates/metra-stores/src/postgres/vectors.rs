@@ -4,7 +4,7 @@
 use super::failure::failed;
 use crate::{Error, Result};
 use metra::linalg::Rows;
-use metra::metric::Distance;
+use metra::metric::{Distance, Element, Store};
 use pgvector::{HalfVector, Vector};
 use postgres::Row;
 use postgres::types::ToSql;
@@ -24,22 +24,20 @@ pub enum VectorType {
 }
 
 impl VectorType {
-    /// Bytes of a stored vector; pgvector has a head of 8.
-    pub fn bytes(self, dim: usize) -> usize {
-        8 + dim
-            * match self {
-                VectorType::Vector => 4,
-                VectorType::Halfvec => 2,
-            }
+    /// Its numbers and limits.
+    pub fn element(self) -> Element {
+        // The table of stores names both; a type that it did not name would have no limits.
+        let known = Store::ALL
+            .into_iter()
+            .filter(|store| store.name == "pgvector");
+        let mut elements = known.flat_map(|store| store.elements.iter().copied());
+        let name = self.to_string();
+        elements.find(|e| e.name == name).unwrap_or(Element::SINGLE)
     }
 
-    /// The most numbers that a column holds, or that an index takes (pgvector 0.8).
-    pub fn most_dimensions(self, indexed: bool) -> usize {
-        match (self, indexed) {
-            (_, false) => 16_000,
-            (VectorType::Vector, true) => 2_000,
-            (VectorType::Halfvec, true) => 4_000,
-        }
+    /// Bytes of a stored vector; pgvector has a head of 8.
+    pub fn bytes(self, dim: usize) -> usize {
+        8 + dim * self.element().bytes
     }
 
     /// The operators that an index is made for.
@@ -186,6 +184,9 @@ mod tests {
             "halfvec_l2_ops"
         );
         assert_eq!(VectorType::Vector.bytes(384), 1544);
+        assert_eq!(VectorType::Halfvec.bytes(384), 776);
+        assert_eq!(VectorType::Vector.element().most(true), Some(2000));
+        assert_eq!(VectorType::Halfvec.element().most(true), Some(4000));
         // The operators give the root of the squared distance, minus the product, and 1 - cosine.
         assert_eq!(score(Distance::SquaredL2, 3.0), 9.0);
         assert_eq!(score(Distance::InnerProduct, -2.5), -2.5);

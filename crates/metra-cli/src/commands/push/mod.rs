@@ -3,12 +3,12 @@
 
 mod show;
 
-use crate::args::{Common, size};
+use crate::args::{Common, Wished, size};
 use crate::progress::Reporter;
 use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
-use metra::metric::{Distance, Model, Way};
+use metra::metric::{Distance, Model};
 use metra_stores::postgres::{
     Address, Pushing, Swapped, Swapping, TableName, VectorType, rollback, swap,
 };
@@ -36,8 +36,9 @@ pub(crate) struct Push {
     /// Column of the input vectors (vector or halfvec)
     #[arg(long, value_name = "COLUMN")]
     from: String,
-    /// Column to write; made if it is absent
-    #[arg(long, value_name = "COLUMN", required_unless_present_any = ["keep_items", "rollback"])]
+    /// Column to write; made if it is absent. With --keep-items none is written
+    #[arg(long, value_name = "COLUMN", required_unless_present_any = ["keep_items", "rollback"],
+          conflicts_with = "keep_items")]
     to: Option<String>,
     /// Type of a new column: vector (4 bytes a number) or halfvec (2 bytes, three digits)
     #[arg(long = "type", value_name = "TYPE", default_value = "vector")]
@@ -51,18 +52,8 @@ pub(crate) struct Push {
     /// Rows of a transaction
     #[arg(long, value_name = "N", default_value_t = 1000)]
     batch: usize,
-    /// Insist on a way: mapped, query-only, extra-coordinate or rescaled
-    #[arg(long)]
-    way: Option<Way>,
-    /// Insist on what the column is searched by: l2, ip or cosine
-    #[arg(long)]
-    distance: Option<Distance>,
-    /// Write no vectors: see whether the column of --from serves this model as it is, and register it
-    #[arg(long, conflicts_with = "to")]
-    keep_items: bool,
-    /// Insist on stored vectors that begin with the input: another model then changes one number of each
-    #[arg(long)]
-    keep_input: bool,
+    #[command(flatten)]
+    wished: Wished,
     /// Column of the camera or session a vector comes from, where the model needs it
     #[arg(long, value_name = "COLUMN")]
     camera: Option<String>,
@@ -114,9 +105,7 @@ impl Push {
             to: self.to.clone(),
             kind: self.kind,
             camera: self.camera.clone(),
-            way: self.way,
-            keep_input: self.keep_input,
-            distance: self.distance,
+            wish: self.wished.wish(&Distance::ALL)?,
             name: self.name.clone().or(stem).unwrap_or_else(|| "model".into()),
             batch: self.batch,
             index: self.index.is_some(),

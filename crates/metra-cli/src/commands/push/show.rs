@@ -33,7 +33,7 @@ impl Outline {
             push.kind().bytes(push.plan().item_dim())
         };
         Ok(Outline {
-            plan: push.plan().describe(),
+            plan: describe(push),
             record: push.record().clone(),
             column: push.column().to_owned(),
             kind: push.kind().to_string(),
@@ -77,7 +77,7 @@ impl Outline {
         if common.json {
             return Ok(());
         }
-        print::line(&push.plan().describe())?;
+        print::line(&describe(push))?;
         agreement(push.agreement())?;
         let text = format!(
             "{} ({}), {}",
@@ -180,6 +180,15 @@ impl Exchanged {
         }
         Ok(())
     }
+}
+
+/// The plan in words, with what speaks against it.
+fn describe(push: &Push<'_>) -> String {
+    let element = push.kind().element();
+    for warning in push.plan().warnings(&element) {
+        tracing::warn!("{warning}");
+    }
+    push.plan().describe_as(&element)
 }
 
 fn target(target: &Target) -> &'static str {
