@@ -23,23 +23,42 @@ impl Server {
     /// Start one; none, with a message, where `METRA_POSTGRES` names no programs.
     pub(crate) fn start() -> Option<Self> {
         let Ok(programs) = std::env::var("METRA_POSTGRES") else {
-            eprintln!("skipped: METRA_POSTGRES does not name the bin folder of a PostgreSQL with pgvector");
+            eprintln!(
+                "skipped: METRA_POSTGRES does not name the bin folder of a PostgreSQL with pgvector"
+            );
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("metra-postgres-").tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("metra-postgres-")
+            .tempdir()
+            .unwrap();
         let programs = reachable(Path::new(&programs), folder.path());
         if is_root() {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let data = folder.path().join("data");
         let made = command(&programs.join("initdb"), folder.path())
-            .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "-D"])
+            .args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-sync",
+                "-D",
+            ])
             .arg(&data)
             .output()
             .unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         // One user needs a password.
-        let rules = "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
+        let rules =
+            "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
         std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
@@ -50,7 +69,14 @@ impl Server {
             .arg(&data)
             .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"])
             .arg(folder.path())
-            .args(["-c", "fsync=off", "-c", "shared_buffers=256MB", "-c", "max_wal_size=4GB"])
+            .args([
+                "-c",
+                "fsync=off",
+                "-c",
+                "shared_buffers=256MB",
+                "-c",
+                "max_wal_size=4GB",
+            ])
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -80,7 +106,10 @@ impl Server {
 
     /// The address for a user (with a password, maybe) and a database.
     pub(crate) fn url_of(&self, user: &str, database: &str) -> String {
-        format!("postgres://{user}@127.0.0.1:{}/{database}?connect_timeout=5", self.port)
+        format!(
+            "postgres://{user}@127.0.0.1:{}/{database}?connect_timeout=5",
+            self.port
+        )
     }
 
     fn log(&self) -> String {
@@ -114,7 +143,9 @@ fn command(program: &Path, folder: &Path) -> Command {
     let mut command = if is_root() {
         let mut command = Command::new("setpriv");
         let id = NOBODY.to_string();
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+        command
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+            .arg(program);
         command
     } else {
         Command::new(program)
@@ -126,7 +157,9 @@ fn command(program: &Path, folder: &Path) -> Command {
 /// Programs that nobody can start: below root's home they go along, with the libraries that they look for
 /// beside their package.
 fn reachable(programs: &Path, folder: &Path) -> PathBuf {
-    let tried = command(&programs.join("postgres"), Path::new("/")).arg("--version").output();
+    let tried = command(&programs.join("postgres"), Path::new("/"))
+        .arg("--version")
+        .output();
     if tried.is_ok_and(|tried| tried.status.success()) {
         return programs.to_owned();
     }
@@ -134,7 +167,12 @@ fn reachable(programs: &Path, folder: &Path) -> PathBuf {
     let package = install.parent().unwrap();
     let name = |path: &Path| path.file_name().unwrap().to_os_string();
     let copy = |from: &Path, to: &Path| {
-        let done = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+        let done = Command::new("cp")
+            .arg("-a")
+            .arg(from)
+            .arg(to)
+            .status()
+            .unwrap();
         assert!(done.success(), "{} cannot be copied", from.display());
     };
     let mut libraries = name(package);

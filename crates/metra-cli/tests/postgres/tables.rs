@@ -15,7 +15,11 @@ use std::process::{Command, Output};
 /// Run the command to its end.
 pub(crate) fn output(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_metra"));
-    command.args(arguments).env_remove("PGPASSWORD").output().unwrap()
+    command
+        .args(arguments)
+        .env_remove("PGPASSWORD")
+        .output()
+        .unwrap()
 }
 
 /// The answer of a command that must succeed, as JSON.
@@ -37,7 +41,10 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 /// A connection.
 macro_rules! client {
     ($server:expr) => {
-        metra_stores::postgres::Address::parse(&$server.url()).unwrap().connect().unwrap()
+        metra_stores::postgres::Address::parse(&$server.url())
+            .unwrap()
+            .connect()
+            .unwrap()
     };
 }
 pub(crate) use client;
@@ -126,7 +133,8 @@ pub(crate) fn save(folder: &Path, name: &str, chain: Chain) -> (Model, PathBuf) 
 /// A Parquet file of vectors with their ids.
 pub(crate) fn parquet(path: &Path, rows: Rows<'_>, ids: &[i64]) {
     let ids = Column::Integers(ids.to_vec());
-    let mut writer = ParquetVectorWriter::create(path, "vector", rows.dim(), &[("id", &ids)]).unwrap();
+    let mut writer =
+        ParquetVectorWriter::create(path, "vector", rows.dim(), &[("id", &ids)]).unwrap();
     writer.push(rows).unwrap();
     writer.finish().unwrap();
 }

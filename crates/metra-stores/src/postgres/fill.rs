@@ -23,6 +23,11 @@ use std::time::Duration;
 const LAST_PASSES: usize = 20;
 const BETWEEN_PASSES: Duration = Duration::from_millis(200);
 
+/// Rows are looked up by their ids, a thousand at a time: the planner must not read a whole table for each
+/// batch because it thinks that a thousand are many.
+const BY_IDS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+     SET LOCAL enable_mergejoin = off";
+
 /// Fill the column of a push whose registry row is `entry`.
 pub(super) fn fill(
     push: &mut Push<'_>,
@@ -31,13 +36,6 @@ pub(super) fn fill(
     stop: &AtomicBool,
 ) -> Result<Done> {
     let place = place(&push.table.name, &push.column);
-    // Rows are looked up by their ids, a thousand at a time: the planner must not read a whole table for
-    // each batch because it thinks that a thousand are many.
-    push.client
-        .batch_execute(
-            "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off",
-        )
-        .map_err(|e| failed(&place, &e))?;
     let total = match push.table.estimate.filter(|rows| *rows > 0) {
         Some(estimate) => estimate,
         None => push.count()?.1,
@@ -153,6 +151,7 @@ impl Filling {
             plan.map_items(0, &chunk.first(chunk.len()), &mut stored)
                 .map_err(of_row)?;
             let sent = Sent::new(kind, stored.rows()).map_err(of_row)?;
+            transaction.batch_execute(BY_IDS)?;
             let updated = transaction.execute(&update, &[&chunk.ids, sent.array()])?;
             if updated != chunk.len() as u64 {
                 return Err(Error::Found {

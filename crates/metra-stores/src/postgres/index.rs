@@ -55,7 +55,7 @@ pub(super) fn build(
     }
     // No lock that is taken here makes readers or writers wait, so that there is no hurry.
     push.client
-        .batch_execute("SET lock_timeout = 0; RESET enable_seqscan")
+        .batch_execute("SET lock_timeout = 0")
         .map_err(refused)?;
     for row in &found {
         // The server's own text of the name, quoted by it.

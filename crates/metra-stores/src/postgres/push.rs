@@ -99,13 +99,23 @@ pub struct Done {
 }
 
 impl<'a> Push<'a> {
-    /// Connect, look and plan.
-    pub fn prepare(address: &'a Address, model: &'a Model, what: &'a Pushing) -> Result<Self> {
+    /// Connect, look and plan. With `stop`, to run it afterwards: other pushes are waited for before the look,
+    /// so that what it finds still holds when the work begins.
+    pub fn prepare(
+        address: &'a Address,
+        model: &'a Model,
+        what: &'a Pushing,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Self> {
         if what.batch == 0 {
             return Err(metra::Error::parameter("batch", "at least 1", 0).into());
         }
         let mut client = address.connect()?;
-        let table = Table::look(&mut client, &what.table)?;
+        let mut table = Table::look(&mut client, &what.table)?;
+        if let Some(stop) = stop {
+            lock_out_others(&mut client, &table, stop)?;
+            table = Table::look(&mut client, &what.table)?;
+        }
         let registry = Registry::beside(&table)?;
         let (from, ..) = table.vectors(&what.from)?;
         check_input(&table, what, from.record(&place(&table.name, &what.from))?)?;
@@ -258,7 +268,7 @@ impl<'a> Push<'a> {
         progress: &mut dyn FnMut(&str, u64, Option<u64>),
         stop: &AtomicBool,
     ) -> Result<Done> {
-        self.lock_out_others(stop)?;
+        lock_out_others(&mut self.client, &self.table, stop)?;
         let entry = self.begin(stop)?;
         let mut done = Done::default();
         if self.target != Target::Stays {
@@ -268,20 +278,6 @@ impl<'a> Push<'a> {
             done.indexed = index::build(self, progress, stop)?;
         }
         Ok(done)
-    }
-
-    /// One push a table at a time; one whose client was killed ends within seconds.
-    fn lock_out_others(&mut self, stop: &AtomicBool) -> Result<()> {
-        let got = patiently(stop, || {
-            let text = "SELECT pg_try_advisory_lock(hashtextextended('metra push', $1))";
-            let got = self.client.query_one(text, &[&i64::from(self.table.oid)]);
-            let got = got.map_err(|e| failed(&self.table.place(), &e))?;
-            Ok(got.get::<_, bool>(0).then_some(()))
-        })?;
-        got.ok_or_else(|| Error::Refused {
-            place: self.table.place(),
-            problem: "another push works on it: let it end, and repeat the command".into(),
-        })
     }
 
     /// Column, comment and registry, in one short transaction.
@@ -351,6 +347,21 @@ impl<'a> Push<'a> {
             }
         })
     }
+}
+
+/// One push a table at a time; one whose client was killed ends within seconds. A session that has the lock
+/// gets it again.
+fn lock_out_others(client: &mut Client, table: &Table, stop: &AtomicBool) -> Result<()> {
+    let got = patiently(stop, || {
+        let text = "SELECT pg_try_advisory_lock(hashtextextended('metra push', $1))";
+        let got = client.query_one(text, &[&i64::from(table.oid)]);
+        let got = got.map_err(|e| failed(&table.place(), &e))?;
+        Ok(got.get::<_, bool>(0).then_some(()))
+    })?;
+    got.ok_or_else(|| Error::Refused {
+        place: table.place(),
+        problem: "another push works on it: let it end, and repeat the command".into(),
+    })
 }
 
 /// The input must not be what a model mapped.

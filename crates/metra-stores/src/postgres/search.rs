@@ -7,17 +7,22 @@ use super::failure::failed;
 use super::names::TableName;
 use super::registry::Registry;
 use super::table::{Column, Table, place};
-use super::vectors::{Sent, VectorType, operator, score};
+use super::vectors::{Sent, VectorType, operator, received, score};
 use crate::{Error, Result, digest};
-use metra::linalg::Rows;
-use metra::metric::{Distance, Model, Plan, Wish};
+use metra::data::MemoryCorpus;
+use metra::linalg::{RowBuf, Rows};
+use metra::metric::{Distance, Model, Plan, Space, Wish};
+use metra::search::top_k;
 use postgres::types::ToSql;
-use postgres::{Client, Statement};
+use postgres::{Client, Row, Statement};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An index of HNSW gives no more rows than this setting says, unless it goes on by itself.
 const USUAL_SEARCH: usize = 40;
 const MOST_SEARCH: usize = 1_000;
+
+/// Candidates for each item that is wanted, to begin with.
+const CANDIDATES: usize = 10;
 
 /// What to search.
 #[derive(Debug, Clone)]
@@ -49,7 +54,8 @@ pub struct Hit {
     pub id: String,
     /// Its label, where one was asked for.
     pub label: Option<String>,
-    /// Smaller is nearer: the squared distance, minus the inner product or minus the cosine.
+    /// Smaller is nearer: the squared distance, minus the inner product or minus the cosine, or the
+    /// metric's own where candidates were ranked again.
     pub dissimilarity: f32,
 }
 
@@ -61,6 +67,7 @@ pub struct Search {
     statement: Statement,
     values: Vec<String>,
     place: String,
+    k: usize,
 }
 
 impl Search {
@@ -68,6 +75,9 @@ impl Search {
     pub fn open(address: &Address, model: &Model, what: &Searching) -> Result<Self> {
         if what.k == 0 {
             return Err(metra::Error::parameter("k", "at least 1", 0).into());
+        }
+        if let Some(search) = what.ef_search.filter(|n| !(1..=MOST_SEARCH).contains(n)) {
+            return Err(metra::Error::parameter("ef-search", "1 to 1000", search).into());
         }
         let mut client = address.connect()?;
         let table = Table::look(&mut client, &what.table)?;
@@ -103,14 +113,21 @@ impl Search {
             table.extension.kind(kind)
         );
         // The number of rows stands in the text: a planner that does not know it reads the whole table.
+        // Candidates are fetched with their vectors, as many as it takes.
+        let (limit, vectors) = match plan.ranks_again() {
+            None => (what.k.to_string(), String::new()),
+            Some(_) => {
+                let parameter = format!("${}", what.conditions.len() + 2);
+                (parameter, format!(", {}", column.quoted))
+            }
+        };
         let text = format!(
-            "SELECT {}::text, ({away})::float8, {label} FROM {} WHERE {} IS NOT NULL{} ORDER BY {away} \
-             LIMIT {}",
+            "SELECT {}::text, ({away})::float8, {label}{vectors} FROM {} WHERE {} IS NOT NULL{} ORDER BY \
+             {away} LIMIT {limit}",
             id.quoted,
             table.quoted,
             column.quoted,
             conditions(&table, &what.conditions, 2)?,
-            what.k
         );
         let statement = client.prepare(&text).map_err(refused)?;
         Ok(Search {
@@ -119,6 +136,7 @@ impl Search {
             statement,
             values: what.conditions.iter().map(|c| c.value.clone()).collect(),
             place: place.clone(),
+            k: what.k,
             client,
         })
     }
@@ -132,32 +150,94 @@ impl Search {
     pub fn nearest(&mut self, queries: Rows<'_>, stop: &AtomicBool) -> Result<Vec<Vec<Hit>>> {
         let sent = Sent::new(self.kind, queries)?;
         let mut answers = Vec::with_capacity(queries.len());
-        for query in sent.each() {
+        for (query, asked) in sent.each().into_iter().zip(queries.iter()) {
             if stop.load(Ordering::Relaxed) {
                 return Err(metra::Error::Interrupted.into());
             }
-            let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![query];
-            parameters.extend(self.values.iter().map(|value| value as &(dyn ToSql + Sync)));
-            let rows = self.client.query(&self.statement, &parameters);
-            let rows = rows.map_err(|e| failed(&self.place, &e))?;
-            let mut hits = Vec::with_capacity(rows.len());
-            for row in &rows {
-                let given: f64 = row.get(1);
-                if !given.is_finite() {
-                    return Err(Error::Found {
-                        place: self.place.clone(),
-                        problem: format!("expected finite distances, but found {given}"),
-                    });
+            answers.push(match self.plan.ranks_again() {
+                Some(space) => self.ranked_again(space, query, asked)?,
+                None => {
+                    let rows = self.ask(query, None)?;
+                    rows.iter()
+                        .map(|row| self.hit(row))
+                        .collect::<Result<_>>()?
                 }
-                hits.push(Hit {
-                    id: row.get::<_, Option<String>>(0).unwrap_or_default(),
-                    label: row.get(2),
-                    dissimilarity: score(self.plan.distance(), given),
-                });
-            }
-            answers.push(hits);
+            });
         }
         Ok(answers)
+    }
+
+    /// The nearest by a metric that no store has, among candidates by l2. The distance by l2 (not squared) is
+    /// never above such a metric's, so that the k nearest are found as soon as the k-th is no farther than
+    /// the last candidate; until then, more are fetched.
+    fn ranked_again(
+        &mut self,
+        space: Space,
+        query: &(dyn ToSql + Sync),
+        asked: &[f32],
+    ) -> Result<Vec<Hit>> {
+        let dim = self.plan.query_dim();
+        let own = MemoryCorpus::new(RowBuf::from_values(asked.to_vec(), dim)?)?;
+        let mut fetched = (CANDIDATES * self.k).max(USUAL_SEARCH);
+        loop {
+            let rows = self.ask(query, Some(fetched as i64))?;
+            let Some(last) = rows.last() else {
+                return Ok(Vec::new());
+            };
+            let farthest: f64 = last.get(1);
+            let mut values = Vec::with_capacity(rows.len() * dim);
+            for row in &rows {
+                received(row, 3, self.kind, &self.place, &mut values)?;
+            }
+            let candidates = MemoryCorpus::new(RowBuf::from_values(values, dim)?)?;
+            let k = self.k.min(rows.len());
+            let best = top_k(space, &own, &candidates, k, false)?;
+            let worst = best
+                .scores_of(0)
+                .last()
+                .map_or(0.0, |score| f64::from(*score));
+            if worst > farthest && rows.len() == fetched {
+                fetched = fetched.saturating_mul(4);
+                continue;
+            }
+            let mut hits = Vec::with_capacity(k);
+            for (row, score) in best.ids_of(0).iter().zip(best.scores_of(0)) {
+                let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
+                if let Some(row) = row {
+                    let hit = self.hit(row)?;
+                    hits.push(Hit {
+                        dissimilarity: *score,
+                        ..hit
+                    });
+                }
+            }
+            return Ok(hits);
+        }
+    }
+
+    fn ask(&mut self, query: &(dyn ToSql + Sync), limit: Option<i64>) -> Result<Vec<Row>> {
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![query];
+        parameters.extend(self.values.iter().map(|value| value as &(dyn ToSql + Sync)));
+        if let Some(limit) = &limit {
+            parameters.push(limit);
+        }
+        let rows = self.client.query(&self.statement, &parameters);
+        rows.map_err(|e| failed(&self.place, &e))
+    }
+
+    fn hit(&self, row: &Row) -> Result<Hit> {
+        let given: f64 = row.get(1);
+        if !given.is_finite() {
+            return Err(Error::Found {
+                place: self.place.clone(),
+                problem: format!("expected finite distances, but found {given}"),
+            });
+        }
+        Ok(Hit {
+            id: row.get::<_, Option<String>>(0).unwrap_or_default(),
+            label: row.get(2),
+            dissimilarity: score(self.plan.distance(), given),
+        })
     }
 }
 

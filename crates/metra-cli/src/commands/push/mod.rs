@@ -112,7 +112,12 @@ impl Push {
             index_memory: self.index_memory,
             refill: self.refill,
         };
-        let mut push = metra_stores::postgres::Push::prepare(&address, &model, &what)?;
+        let mut push = metra_stores::postgres::Push::prepare(
+            &address,
+            &model,
+            &what,
+            (!self.dry_run).then_some(&STOP),
+        )?;
         if self.dry_run {
             return Outline::new(&mut push)?.show(common);
         }
