@@ -28,7 +28,7 @@ fn what_is_wrong_is_named() {
     let mut client = client!(server);
     client
         .batch_execute(
-            "CREATE ROLE guarded LOGIN PASSWORD 'right'; CREATE DATABASE bare; \
+            "CREATE ROLE guarded LOGIN PASSWORD 'right'; \
              CREATE TABLE docs (id bigint PRIMARY KEY, other bigint, embedding vector(3), title text, \
              loose vector, half halfvec(3)); \
              INSERT INTO docs VALUES (1, 1, '[1,2,3]', 'a', '[1,2,3]', '[1,2,3]'), \
@@ -38,6 +38,7 @@ fn what_is_wrong_is_named() {
              CREATE VIEW shown AS SELECT * FROM docs",
         )
         .unwrap();
+    client.batch_execute("CREATE DATABASE bare").unwrap();
     let push = |model: &str, url: &str, more: &[&str]| {
         refused(&[&["push", model, url, "--table", "docs", "--to", "v2"], more].concat())
     };
@@ -135,9 +136,12 @@ fn what_is_wrong_is_named() {
         "other",
     ]);
     assert!(said.contains("holds vectors that no push wrote"), "{said}");
+    let uneven = Map::Diagonal(vec![1.0, 2.0, 3.0]);
+    let uneven = Chain::new(3, vec![], uneven, Space::SquaredL2).unwrap();
+    let (_, uneven) = save(folder.path(), "uneven", uneven);
     let said = refused(&[
         "push",
-        model,
+        text(&uneven),
         &url,
         "--table",
         "docs",
@@ -397,18 +401,33 @@ fn every_kind_of_id_and_what_is_pulled() {
             "-o",
             text(&file),
         ]);
-        // Of 100: 10 have no vector, 1 is not wanted, and 25 have no label, 5 of which have no vector.
+        // Of 100: 10 have no vector, 1 is not wanted, and 25 others (3, 7, … 99) have no label.
         assert_eq!(pulled["without_vector"], 10, "{kind}");
-        assert_eq!(pulled["without_value"], 20, "{kind}");
-        assert_eq!(pulled["rows"], 69, "{kind}");
+        assert_eq!(pulled["without_value"], 25, "{kind}");
+        assert_eq!(pulled["rows"], 64, "{kind}");
         let options = metra_files::TableOptions {
             columns: vec!["id".into(), "label".into(), "n".into()],
             ..Default::default()
         };
         let table = metra_files::read_table(&file, &options, &mut |_, _| {}).unwrap();
+        let mut firsts = Vec::new();
+        let all = 0..table.corpus.len();
+        let mut take = |_, block: metra::linalg::Rows<'_>| {
+            firsts.extend(block.iter().map(|row| row[0]));
+            Ok(())
+        };
+        table.corpus.scan(all, &mut take).unwrap();
+        let number = |row: usize| -> i64 { table.column("n").unwrap().get(row).parse().unwrap() };
+        for (row, value) in firsts.iter().enumerate() {
+            let expected = 2.0 * (number(row) - number(0)) as f32;
+            assert!(
+                (value - firsts[0] - expected).abs() < 1e-3,
+                "{kind}: vectors and columns are of one row"
+            );
+        }
         let ids = table.column("id").unwrap();
         for row in 0..ids.len() {
-            let n: i64 = table.column("n").unwrap().get(row).parse().unwrap();
+            let n = number(row);
             let same = client
                 .query_one(
                     "SELECT id::text = $1 AND label = $2 FROM t WHERE n = $3::bigint",

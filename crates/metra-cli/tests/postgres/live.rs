@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 const DIM: usize = 64;
 const ROWS: usize = 20_000;
+/// How long an application holds a row, and with it the table against changes of its columns.
+const HELD: Duration = Duration::from_secs(6);
 
 #[test]
 #[ignore = "slow: starts PostgreSQL"]
@@ -86,7 +88,7 @@ fn a_table_in_use_is_pushed_without_a_wait() {
             .execute("UPDATE docs SET label = 9 WHERE id = 500", &[])
             .unwrap();
         let pushing = scope.spawn(|| answered(&push));
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(HELD);
         transaction.commit().unwrap();
         let done = pushing.join().unwrap();
         assert!(done["written"].as_u64().unwrap() >= ROWS as u64, "{done}");
@@ -96,6 +98,10 @@ fn a_table_in_use_is_pushed_without_a_wait() {
     let (inserted, read) = (inserted.into_inner(), read.into_inner());
     eprintln!("{inserted} rows inserted and {read} searches meanwhile, the slowest {slowest:?}");
     assert!(inserted > 0 && read > 0);
+    assert!(
+        slowest < HELD / 2,
+        "readers waited behind a push that waited: {slowest:?}"
+    );
     // What came after the last pass is found by repeating.
     answered(&push);
     let mut client = client!(server);

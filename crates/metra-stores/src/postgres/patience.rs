@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// For statements that need a table for themselves: while one waits, everybody who comes later waits behind it,
+/// so that it must not wait longer than a user notices.
+pub(super) const BRIEFLY: &str = "SET LOCAL lock_timeout = '200ms'";
+
 /// Try until there is something, for a minute; none after it.
 pub(super) fn patiently<T>(
     stop: &AtomicBool,

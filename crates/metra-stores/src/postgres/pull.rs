@@ -250,6 +250,10 @@ impl Question {
             whole,
             ..
         } = self;
-        format!("SELECT {what} FROM {table} WHERE {vector} IS NOT NULL{whole}{asked} ORDER BY {id}")
+        // A bare name in ORDER BY would mean the text that is selected under it, in the order of texts.
+        format!(
+            "SELECT {what} FROM {table} AS stored WHERE {vector} IS NOT NULL{whole}{asked} ORDER BY \
+             stored.{id}"
+        )
     }
 }

@@ -8,7 +8,7 @@ use super::failure::failed;
 use super::fill;
 use super::index;
 use super::names::{TableName, identifier, literal};
-use super::patience::{in_transaction, patiently};
+use super::patience::{BRIEFLY, in_transaction, patiently};
 use super::registry::{Entry, Registry};
 use super::rows::Reading;
 use super::table::{Table, place};
@@ -288,6 +288,7 @@ impl<'a> Push<'a> {
         // A transaction of long duration may hold the table: let it go on, and try again.
         in_transaction(&mut self.client, &place, stop, |transaction| {
             transaction.batch_execute(&creation)?;
+            transaction.batch_execute(BRIEFLY)?;
             for statement in &statements {
                 transaction.batch_execute(statement)?;
             }

@@ -121,10 +121,11 @@ impl Reading {
         } else {
             String::new()
         };
+        // A bare name in ORDER BY would mean the text that is selected under it, in the order of texts.
         let missing = missing.map_or(String::new(), |target| format!(" AND {target} IS NULL"));
         format!(
-            "SELECT {id}::text, {from}{camera} FROM {table} WHERE {after}{id} IS NOT NULL AND {from} \
-             IS NOT NULL{missing} ORDER BY {id} LIMIT $1"
+            "SELECT {id}::text, {from}{camera} FROM {table} AS stored WHERE {after}{id} IS NOT NULL AND \
+             {from} IS NOT NULL{missing} ORDER BY stored.{id} LIMIT $1"
         )
     }
 

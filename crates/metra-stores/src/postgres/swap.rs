@@ -7,7 +7,7 @@
 use super::connect::Address;
 use super::failure::failed;
 use super::names::{TableName, identifier};
-use super::patience::{Stumble, in_transaction};
+use super::patience::{BRIEFLY, Stumble, in_transaction};
 use super::registry::{Entry, Registry};
 use super::table::{Table, place};
 use crate::{Error, Result, digest};
@@ -199,7 +199,7 @@ fn missing(client: &mut Client, table: &Table, entry: &Entry) -> Result<u64> {
 
 fn hold(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), Stumble> {
     let text = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted);
-    transaction.batch_execute("SET LOCAL lock_timeout = '2s'")?;
+    transaction.batch_execute(BRIEFLY)?;
     Ok(transaction.batch_execute(&text)?)
 }
 

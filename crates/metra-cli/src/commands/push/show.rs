@@ -182,13 +182,8 @@ impl Exchanged {
     }
 }
 
-/// The plan in words, with what speaks against it.
 fn describe(push: &Push<'_>) -> String {
-    let element = push.kind().element();
-    for warning in push.plan().warnings(&element) {
-        tracing::warn!("{warning}");
-    }
-    push.plan().describe_as(&element)
+    push.plan().describe_as(&push.kind().element())
 }
 
 fn target(target: &Target) -> &'static str {
