@@ -4,6 +4,7 @@
 
 #![cfg(feature = "postgres")]
 
+mod encryption;
 mod errors;
 mod families;
 mod life;

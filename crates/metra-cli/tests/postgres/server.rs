@@ -2,7 +2,7 @@
 //! handle, also when the test panics. PostgreSQL refuses to run as root: it is then run as nobody.
 
 use metra_stores::postgres::Address;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const NOBODY: u32 = 65_534;
+
+/// One user needs a password.
+const RULES: &str =
+    "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
 const READY: Duration = Duration::from_secs(60);
 
 /// A running server with the extension in the database `postgres`.
@@ -28,14 +32,26 @@ impl Server {
             );
             return None;
         };
+        let server = Server::of(&programs, RULES, &[], |_| ());
+        let mut client = Address::parse(&server.url()).unwrap().connect().unwrap();
+        client.batch_execute("CREATE EXTENSION vector").unwrap();
+        Some(server)
+    }
+
+    /// One of these programs, with rules of who may come in and further settings; `prepare` is given the
+    /// folder of its data.
+    pub(crate) fn of(
+        programs: &str,
+        rules: &str,
+        settings: &[&str],
+        prepare: impl Fn(&Path),
+    ) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("metra-postgres-")
             .tempdir()
             .unwrap();
-        let programs = reachable(Path::new(&programs), folder.path());
-        if is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
+        let programs = reachable(Path::new(programs), folder.path());
+        hand_over(folder.path());
         let data = folder.path().join("data");
         let made = command(&programs.join("initdb"), folder.path())
             .args([
@@ -56,10 +72,8 @@ impl Server {
             "{}",
             String::from_utf8_lossy(&made.stderr)
         );
-        // One user needs a password.
-        let rules =
-            "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
         std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
+        prepare(&data);
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -77,6 +91,7 @@ impl Server {
                 "-c",
                 "max_wal_size=4GB",
             ])
+            .args(settings)
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -87,16 +102,16 @@ impl Server {
             folder,
         };
         let began = Instant::now();
-        loop {
-            match Address::parse(&server.url()).unwrap().connect() {
-                Ok(mut client) => {
-                    client.batch_execute("CREATE EXTENSION vector").unwrap();
-                    return Some(server);
-                }
-                Err(error) => assert!(began.elapsed() < READY, "{error}\n{}", server.log()),
-            }
+        // A refusal is an answer, too: not everybody may come in.
+        while let Err(error) = TcpStream::connect(("127.0.0.1", port)) {
+            assert!(began.elapsed() < READY, "{error}\n{}", server.log());
             std::thread::sleep(Duration::from_millis(100));
         }
+        while !server.log().contains("ready to accept connections") {
+            assert!(began.elapsed() < READY, "{}", server.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        server
     }
 
     /// The address of its database.
@@ -131,6 +146,13 @@ impl Drop for Server {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Give a file to whom the server runs as.
+pub(crate) fn hand_over(path: &Path) {
+    if is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
 }
 
