@@ -1,7 +1,7 @@
 //! Arguments that several verbs share.
 
-use clap::Args;
-use metra::metric::{Distance, Way, Wish};
+use clap::{Args, ValueEnum};
+use metra::metric::{Distance, Side, Way, Wish};
 use metra_files::Filter;
 use std::path::PathBuf;
 
@@ -50,6 +50,24 @@ pub(crate) struct Columns {
     /// Column of ids (with npy: a file; default: row numbers)
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
+}
+
+/// Which map of a model to use.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SideName {
+    /// That of queries
+    Query,
+    /// That of items
+    Item,
+}
+
+impl From<SideName> for Side {
+    fn from(name: SideName) -> Side {
+        match name {
+            SideName::Query => Side::Query,
+            SideName::Item => Side::Item,
+        }
+    }
 }
 
 /// Work where the rows lie, for tables that are not read into this process.

@@ -44,6 +44,8 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
+    /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
+    Export(Box<commands::export::Export>),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
@@ -102,6 +104,8 @@ fn main() -> ExitCode {
     }
     match run(command.verb, &common) {
         Ok(code) => code,
+        // Whoever read the output has seen enough, as `head` does.
+        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no output file was written");
             ExitCode::from(130)
@@ -126,6 +130,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
+        Verb::Export(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),
@@ -162,6 +167,11 @@ fn verbose(verb: &Verb) -> bool {
         Verb::Cluster(verb) => verb.verbose(),
         _ => false,
     }
+}
+
+fn reader_left(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 fn interrupted(error: &anyhow::Error) -> bool {

@@ -29,6 +29,16 @@ pub enum Error {
         /// What it said, and what can be done.
         problem: String,
     },
+    /// A format has no place for something that a model does.
+    #[error("{format} cannot hold {what}: {instead}")]
+    Unsupported {
+        /// The format.
+        format: String,
+        /// The step or number.
+        what: String,
+        /// What to do instead.
+        instead: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {

@@ -3,6 +3,7 @@
 //! store must hold.
 
 mod error;
+pub mod export;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod written;

@@ -10,6 +10,7 @@ pub(crate) mod compare;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]

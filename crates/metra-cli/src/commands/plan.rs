@@ -143,7 +143,7 @@ impl PlanVerb {
             print::fact("", note)?;
         }
         print::line("")?;
-        print::line("way               by      numbers   bytes  items     order")?;
+        print::line("  way              by      numbers   bytes  items    order")?;
         let mut taken = false;
         for way in &shown.ways {
             let fits = way.refusal.is_none();
@@ -152,7 +152,7 @@ impl PlanVerb {
             let number = |value: Option<usize>| value.map_or("-".into(), |v| v.to_string());
             print::line(
                 format!(
-                    "{mark} {:<15} {:<7} {:>7} {:>7}  {:<8}  {}",
+                    "{mark} {:<16} {:<7} {:>7} {:>7}  {:<7}  {}",
                     way.way,
                     way.distance.as_deref().unwrap_or("-"),
                     number(way.dimensions),

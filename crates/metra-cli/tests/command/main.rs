@@ -4,6 +4,7 @@
 //! takes seconds; what is learned well is the library's business.
 
 mod compare;
+mod exports;
 mod folder;
 mod folds;
 mod plans;

@@ -17,7 +17,7 @@ pub use indefinite::Indefinite;
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
 pub use model::{Decision, Gain, HeldOut, Model, Origin};
-pub use plan::{Distance, Element, Plan, Store, Surveyed, Way, Wish, agreement};
+pub use plan::{Distance, Element, Plan, Store, Surveyed, Way, Wish, agreement, fold};
 pub use space::Space;
 
 use crate::Result;

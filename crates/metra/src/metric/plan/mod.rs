@@ -37,6 +37,7 @@ mod affine;
 mod agreement;
 mod apply;
 mod describe;
+mod fold;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ mod ways;
 mod wish;
 
 pub use agreement::agreement;
+pub use fold::fold;
 pub use store::{Element, Store};
 pub use wish::{Distance, Way, Wish};
 
