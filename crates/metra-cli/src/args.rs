@@ -90,7 +90,7 @@ impl Away {
     #[cfg(not(feature = "cluster"))]
     pub(crate) fn refuse(&self) -> anyhow::Result<()> {
         match self.cluster {
-            Some(_) => Err(crate::commands::absent::without("--cluster")),
+            Some(_) => Err(crate::commands::absent::without("--cluster", "cluster")),
             None => Ok(()),
         }
     }

@@ -48,6 +48,24 @@ enum Verb {
     Export(Box<commands::export::Export>),
     /// Rank items for queries, exactly
     Search(commands::search::Search),
+    /// Put a model into a live table of PostgreSQL, swap it in, roll it back
+    #[cfg(feature = "postgres")]
+    Push(Box<commands::push::Push>),
+    /// Put a model into a table of PostgreSQL (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Push(commands::absent::Absent),
+    /// Fetch vectors and labels from a table of PostgreSQL
+    #[cfg(feature = "postgres")]
+    Pull(commands::pull::Pull),
+    /// Fetch vectors from a table of PostgreSQL (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Pull(commands::absent::Absent),
+    /// List the models that were pushed to a database
+    #[cfg(feature = "postgres")]
+    Models(commands::models::Models),
+    /// List the models that were pushed to a database (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Models(commands::absent::Absent),
     /// Find the threshold at a rate of false matches, on rows not trained on, and store it
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
@@ -114,6 +132,18 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Push(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Pull(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Models(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Push(verb) => verb.run("push", "postgres").map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Pull(verb) => verb.run("pull", "postgres").map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Models(verb) => verb.run("models", "postgres").map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
@@ -124,9 +154,9 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         #[cfg(feature = "cluster")]
         Verb::Cluster(verb) => verb.run(common).map(done),
         #[cfg(not(feature = "cluster"))]
-        Verb::Shard(verb) => verb.run("shard").map(done),
+        Verb::Shard(verb) => verb.run("shard", "cluster").map(done),
         #[cfg(not(feature = "cluster"))]
-        Verb::Cluster(verb) => verb.run("cluster").map(done),
+        Verb::Cluster(verb) => verb.run("cluster", "cluster").map(done),
     })
 }
 
@@ -148,6 +178,9 @@ fn interrupted(error: &anyhow::Error) -> bool {
     #[cfg(feature = "cluster")]
     if let Some(error) = error.downcast_ref::<metra_engine::Error>() {
         return error.is_interrupted();
+    }
+    if let Some(metra_stores::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
+        return true;
     }
     matches!(
         error.downcast_ref::<metra::Error>(),

@@ -4,5 +4,9 @@
 
 mod error;
 pub mod export;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+mod written;
 
 pub use error::{Error, Result};
+pub use written::{Written, digest};

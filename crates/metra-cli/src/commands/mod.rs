@@ -1,6 +1,6 @@
 //! One file or folder a verb.
 
-#[cfg(not(feature = "cluster"))]
+#[cfg(not(all(feature = "cluster", feature = "postgres")))]
 pub(crate) mod absent;
 pub(crate) mod calibrate;
 pub(crate) mod check;
@@ -13,7 +13,13 @@ pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+#[cfg(feature = "postgres")]
+pub(crate) mod models;
 pub(crate) mod plan;
+#[cfg(feature = "postgres")]
+pub(crate) mod pull;
+#[cfg(feature = "postgres")]
+pub(crate) mod push;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;

@@ -1,4 +1,9 @@
-//! `metra search`: exact ranking of items for queries.
+//! `metra search`: exact ranking of items for queries, or search in a table of PostgreSQL.
+
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::conditions;
 
 use crate::args::{Columns, Common};
 use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
@@ -9,14 +14,14 @@ use metra::metric::{Embedding, Model, Side, embed_corpus};
 use metra::search::top_k;
 use metra_files::{Filter, Run, write_run};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rank items for queries, exactly.
 #[derive(Args)]
 pub(crate) struct Search {
     /// The model file
     model: PathBuf,
-    /// The items to search (.parquet, .npy, .csv, .tsv)
+    /// The items to search (.parquet, .npy, .csv, .tsv), or postgres://… with --table
     items: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -35,7 +40,34 @@ pub(crate) struct Search {
     /// Write a TREC run here instead of printing
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
+    #[command(flatten)]
+    table: InTable,
 }
+
+/// Where items are in a database.
+#[derive(Args)]
+struct InTable {
+    /// The table (`docs` or `schema.docs`)
+    #[arg(long, value_name = "TABLE", help_heading = POSTGRES)]
+    table: Option<String>,
+    /// The table's column of vectors
+    #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "embedding")]
+    table_vector: String,
+    /// The table's column of ids
+    #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "id")]
+    table_id: String,
+    /// Go past an index
+    #[arg(long, help_heading = POSTGRES)]
+    exact: bool,
+    /// Candidates that an index of HNSW keeps: more find more, and take longer (default: 40, or k)
+    #[arg(long, value_name = "N", help_heading = POSTGRES)]
+    ef_search: Option<usize>,
+    /// The column holds the items as they are, and only queries are mapped
+    #[arg(long, help_heading = POSTGRES)]
+    keep_items: bool,
+}
+
+const POSTGRES: &str = "Tables of PostgreSQL";
 
 #[derive(Serialize)]
 struct Answer {
@@ -54,25 +86,20 @@ struct Hit {
 impl Search {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
-        let rule = || narrowing_of(model.narrowing.as_ref());
-        let items = load(
-            &self.items,
-            &self.columns,
-            &[],
-            &self.filters,
-            rule(),
-            common,
-        )?;
-        // A query file need not have labels: only its ids and groups are used.
-        let query_columns = Columns {
-            label: None,
-            ..self.columns.clone()
-        };
+        let there = self.items.to_str().unwrap_or_default();
+        if there.starts_with("postgres://") || there.starts_with("postgresql://") {
+            #[cfg(not(feature = "postgres"))]
+            return Err(super::absent::without(
+                "metra search postgres://…",
+                "postgres",
+            ));
+            #[cfg(feature = "postgres")]
+            return self.show(self.in_table(there, &model, common)?, common);
+        }
+        let rule = narrowing_of(model.narrowing.as_ref());
+        let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
         let queries = match &self.query {
-            Some(path) => {
-                let filters = &self.where_queries;
-                Some(load(path, &query_columns, &[], filters, rule(), common)?)
-            }
+            Some(path) => Some(self.queries(path, &model, common)?),
             None => None,
         };
         let embed = |side, loaded: &Loaded| -> Result<_> {
@@ -104,6 +131,21 @@ impl Search {
                     .collect(),
             })
             .collect();
+        self.show(answers, common)
+    }
+
+    /// A query file need not have labels: only its ids and groups are used.
+    fn queries(&self, path: &Path, model: &Model, common: &Common) -> Result<Loaded> {
+        let columns = Columns {
+            label: None,
+            ..self.columns.clone()
+        };
+        let rule = narrowing_of(model.narrowing.as_ref());
+        load(path, &columns, &[], &self.where_queries, rule, common)
+    }
+
+    /// Print answers, or write them as a run.
+    fn show(&self, answers: Vec<Answer>, common: &Common) -> Result<()> {
         if let Some(path) = &self.run {
             let mut run = Run::default();
             for answer in answers {
