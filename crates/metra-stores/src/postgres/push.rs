@@ -284,7 +284,10 @@ impl<'a> Push<'a> {
     fn begin(&mut self, stop: &AtomicBool) -> Result<Entry> {
         let statements = self.preparation()?;
         let place = place(&self.table.name, &self.column);
-        let creation = self.registry.creation();
+        let creation = match self.registry.is_there(&mut self.client)? {
+            true => String::new(),
+            false => self.registry.creation(),
+        };
         // A transaction of long duration may hold the table: let it go on, and try again.
         in_transaction(&mut self.client, &place, stop, |transaction| {
             transaction.batch_execute(&creation)?;
