@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn data() -> Option<PathBuf> {
     let folder = std::env::var_os("METRA_DATA").map(PathBuf::from);
     if folder.is_none() {

@@ -25,6 +25,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Start one; none, with a message, where `METRA_POSTGRES` names no programs.
+    #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
     pub(crate) fn start() -> Option<Self> {
         let Ok(programs) = std::env::var("METRA_POSTGRES") else {
             eprintln!(

@@ -6,7 +6,7 @@
 //! | `connect`, `trust` | Where is the database, and who answers there? |
 //! | `names`, `conditions` | How do names and values get into SQL? |
 //! | `table`, `vectors`, `rows` | What is there, and how does it travel? |
-//! | `push`, `fill`, `index` | How does a model get into a live table? |
+//! | `push`, `target`, `fill`, `index` | How does a model get into a live table? |
 //! | `registry`, `swap` | Which model is searched, and how does that change? |
 //! | `pull`, `search` | How do vectors come out, and answers? |
 //!
@@ -26,6 +26,7 @@ mod rows;
 mod search;
 mod swap;
 mod table;
+mod target;
 mod trust;
 mod vectors;
 
@@ -33,10 +34,11 @@ pub use conditions::Condition;
 pub use connect::Address;
 pub use names::TableName;
 pub use pull::{Pulled, Pulling, Values, Vectors, pull};
-pub use push::{Done, Push, Pushing, Target};
+pub use push::{Done, Push, Pushing};
 pub use registry::Entry;
 pub use search::{Hit, Search, Searching};
 pub use swap::{Swapped, Swapping, rollback, swap};
+pub use target::Target;
 pub use vectors::VectorType;
 
 use crate::Result;

@@ -173,7 +173,10 @@ impl Exchanged {
             return print::json(self);
         }
         if self.renamed.is_empty() {
-            return print::line("nothing to do: it is so already");
+            return print::line(match self.action {
+                "swap" => "nothing to do: applications search this model's column already",
+                _ => "nothing to do: no swap of this model is in place",
+            });
         }
         for (before, after) in &self.renamed {
             fact("renamed", &format!("{before} to {after}"))?;
