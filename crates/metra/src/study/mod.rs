@@ -5,6 +5,7 @@ mod classifier;
 pub mod compare;
 pub mod cost;
 mod folds;
+mod gate;
 mod holdout;
 mod material;
 mod repeat;
@@ -13,6 +14,7 @@ mod training;
 
 pub use classifier::Classifier;
 pub use folds::{folds, pool};
+pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
