@@ -163,11 +163,17 @@ mod tests {
         for (text, expected) in [
             ("", "expected sessions, but found none"),
             ("q\ta b\tc\n", "line 1: \"c\" was clicked"),
-            ("q\ta\t\nq\ta\n", "line 2: expected query, shown and clicked separated by tabs"),
+            (
+                "q\ta\t\nq\ta\n",
+                "line 2: expected query, shown and clicked separated by tabs",
+            ),
             ("q,\"a\",\n", "line 1: expected ids without quotes"),
             ("\ta\ta\n", "line 1: expected the id of a query"),
             ("{\"query\": 1}\n", "line 1: expected {\"query\""),
-            ("{\"query\": 1.5, \"shown\": [1]}\n", "line 1: expected {\"query\""),
+            (
+                "{\"query\": 1.5, \"shown\": [1]}\n",
+                "line 1: expected {\"query\"",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?}: {error}");

@@ -48,5 +48,7 @@ pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use splits::read_splits;
 pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions, read_table};
-pub use trec::{Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_qrels, write_run};
+pub use trec::{
+    Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_qrels, write_run,
+};
 pub use write::{NpyWriter, ParquetVectorWriter};

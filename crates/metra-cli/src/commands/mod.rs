@@ -2,14 +2,17 @@
 
 #[cfg(not(feature = "cluster"))]
 pub(crate) mod absent;
+pub(crate) mod budget;
 pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod clicks;
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod gate;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 pub(crate) mod search;

@@ -131,11 +131,17 @@ impl Headroom {
             format!("; {found} find something relevant in the top 10")
         });
         let head = if self.base >= CEILING {
-            format!("next to none: your base already has {:.4} of 1 in {measure}", self.base)
+            format!(
+                "next to none: your base already has {:.4} of 1 in {measure}",
+                self.base
+            )
         } else {
             format!("{:.4} of {measure} above the base", 1.0 - self.base)
         };
-        format!("{head} ({} of queries are perfect{found})", percent(self.perfect))
+        format!(
+            "{head} ({} of queries are perfect{found})",
+            percent(self.perfect)
+        )
     }
 }
 
@@ -177,6 +183,11 @@ impl Slicing {
             names,
             of,
         }
+    }
+
+    /// Number of slices.
+    pub fn slices(&self) -> usize {
+        self.names.len()
     }
 
     /// By a size of every query, such as that of its class, in the order of the scores.
@@ -419,7 +430,9 @@ mod tests {
         let decide = |base: f64, candidate: f64, least: f64| {
             let base = scores(&about(base, 100, 1));
             let candidate = scores(&about(candidate, 100, 2));
-            Gate::new(&base, &candidate, &[], &terms(least)).unwrap().decision
+            Gate::new(&base, &candidate, &[], &terms(least))
+                .unwrap()
+                .decision
         };
         assert_eq!(decide(0.5, 0.6, 0.0), Decision::Ship);
         assert_eq!(decide(0.5, 0.6, 0.05), Decision::Ship);
@@ -467,7 +480,11 @@ mod tests {
         assert_eq!(queries, [50, 50, 100]);
         let alone = candidate.filter(|q| colours[q as usize - 100] == "red");
         let alone = alone
-            .against(&base.filter(|q| colours[q as usize - 100] == "red"), MEASURE, 1)
+            .against(
+                &base.filter(|q| colours[q as usize - 100] == "red"),
+                MEASURE,
+                1,
+            )
             .unwrap();
         let red = found.slices[2].comparison;
         assert!((red.difference - alone.difference).abs() < 1e-12);
@@ -497,10 +514,16 @@ mod tests {
         assert_eq!(found.changed, [1, 1, 3]);
         let listed: Vec<u64> = found.regressions.iter().map(|r| r.query).collect();
         assert_eq!(listed, [100, 104]);
-        assert_eq!((found.regressions[0].base, found.regressions[0].candidate), (0.9, 0.1));
+        assert_eq!(
+            (found.regressions[0].base, found.regressions[0].candidate),
+            (0.9, 0.1)
+        );
         let text = found.headroom.words();
         assert!(text.starts_with("0.3800 of map above the base"), "{text}");
-        assert!(text.contains("100.0 % find something relevant in the top 10"), "{text}");
+        assert!(
+            text.contains("100.0 % find something relevant in the top 10"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -519,7 +542,11 @@ mod tests {
     fn what_cannot_be_compared_is_refused() {
         let (base, candidate) = (scores(&[0.1, 0.2]), scores(&[0.1, 0.2, 0.3]));
         let refused = Gate::new(&base, &candidate, &[], &terms(0.0)).unwrap_err();
-        assert!(refused.to_string().contains("the base has 2 and the candidate 3"));
+        assert!(
+            refused
+                .to_string()
+                .contains("the base has 2 and the candidate 3")
+        );
         assert!(Gate::new(&base, &base, &[], &terms(-0.1)).is_err());
         assert!(Gate::new(&base, &base, &[], &terms(f64::NAN)).is_err());
         let short = [Slicing::by_size("size", &[1])];

@@ -1,6 +1,7 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod budget;
 mod classifier;
 pub mod compare;
 pub mod cost;
@@ -12,6 +13,7 @@ mod repeat;
 mod scores;
 mod training;
 
+pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
 pub use folds::{folds, pool};
 pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};

@@ -16,7 +16,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// Print for every case how often each candidate holds the truth.
-pub fn print(cases: &[Case], draws: u64) {
+pub(crate) fn print(cases: &[Case], draws: u64) {
     println!(
         "{:<52}{}",
         "",

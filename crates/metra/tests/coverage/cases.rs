@@ -5,7 +5,7 @@ use metra::random::Stream;
 
 /// How a query's value follows from how hard it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Average precision or nDCG: graded, a fifth of the values at 0 or 1.
     Graded,
     /// Precision at 1: 0 or 1, one query in four changes.
@@ -16,19 +16,19 @@ pub enum Kind {
 
 /// A population of queries.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
-    pub kind: Kind,
-    pub queries: usize,
+pub(crate) struct Case {
+    pub(crate) kind: Kind,
+    pub(crate) queries: usize,
     /// Mean size of the classes, whose members are hard and gain alike; `None` for queries that
     /// have nothing to do with each other.
-    pub class_size: Option<f64>,
+    pub(crate) class_size: Option<f64>,
     /// Whether large classes gain more than small ones.
-    pub larger_gain_more: bool,
+    pub(crate) larger_gain_more: bool,
 }
 
 impl Case {
     /// Values of base and candidate and the class of every query.
-    pub fn draw(&self, seed: u64, counter: u64) -> (Vec<f64>, Vec<f64>, Vec<u64>) {
+    pub(crate) fn draw(&self, seed: u64, counter: u64) -> (Vec<f64>, Vec<f64>, Vec<u64>) {
         let mut stream = Stream::new(seed, "coverage case", counter);
         let (mut base, mut learned, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         let mut class = 0;
@@ -56,7 +56,7 @@ impl Case {
     }
 
     /// The gain that an evaluation without end would find, from a fresh draw of 4,000,000 queries.
-    pub fn truth(&self) -> f64 {
+    pub(crate) fn truth(&self) -> f64 {
         let large = Case {
             queries: 4_000_000,
             ..*self

@@ -220,12 +220,14 @@ impl ClickCounts {
         let looks: f64 = sums.iter().map(|sum| sum.3).sum();
         let mean = (self.clicks as f64 / looks).min(1.0);
         let enough = |query: u32| self.sessions[query as usize] >= options.min_sessions;
-        let pairs = (sums.iter())
-            .filter(|((query, _), ..)| enough(*query))
-            .map(|((query, item), shown, clicks, looks)| {
+        let pairs = (sums.iter()).filter(|((query, _), ..)| enough(*query)).map(
+            |((query, item), shown, clicks, looks)| {
                 let smoothed = *clicks as f64 + options.smoothing * mean;
                 let relevance = (smoothed / (looks + options.smoothing)).min(1.0);
-                let reached = options.thresholds.iter().filter(|least| relevance >= **least);
+                let reached = options
+                    .thresholds
+                    .iter()
+                    .filter(|least| relevance >= **least);
                 ClickedPair {
                     query: self.queries.names[*query as usize].clone(),
                     item: self.items.names[*item as usize].clone(),
@@ -235,7 +237,8 @@ impl ClickCounts {
                     relevance,
                     grade: reached.count() as u32,
                 }
-            });
+            },
+        );
         let pairs = pairs.collect();
         let few: Vec<u64> = (self.sessions.iter().copied())
             .filter(|sessions| *sessions < options.min_sessions)
@@ -270,8 +273,13 @@ mod tests {
         let mut counts = ClickCounts::default();
         let mut truth = Vec::new();
         for query in 0..200 {
-            let relevance: Vec<f64> = (0..12).map(|_| 0.05 + 0.7 * stream.unit().powi(3)).collect();
-            let order: Vec<f64> = relevance.iter().map(|r| r + 0.2 * stream.normal()).collect();
+            let relevance: Vec<f64> = (0..12)
+                .map(|_| 0.05 + 0.7 * stream.unit().powi(3))
+                .collect();
+            let order: Vec<f64> = relevance
+                .iter()
+                .map(|r| r + 0.2 * stream.normal())
+                .collect();
             for _ in 0..60 {
                 let mut ranked: Vec<(f64, usize)> = (order.iter().enumerate())
                     .map(|(item, score)| (score + noise * stream.normal(), item))
@@ -299,7 +307,11 @@ mod tests {
             for b in pairs[place + 1..].iter().take_while(|b| b.0 == a.0) {
                 all += 1.0;
                 let same = (a.1 - b.1) * (a.2 - b.2);
-                right += if same > 0.0 { 1.0 } else { 0.5 * f64::from(same == 0.0) };
+                right += if same > 0.0 {
+                    1.0
+                } else {
+                    0.5 * f64::from(same == 0.0)
+                };
             }
         }
         right / all
@@ -312,7 +324,10 @@ mod tests {
         assert_eq!(found.examination.source, Source::Log);
         for position in 0..10 {
             let (estimate, known) = (found.examination.at(position), looked_at(position));
-            assert!((estimate / known - 1.0).abs() < 0.12, "{position}: {estimate}, {known}");
+            assert!(
+                (estimate / known - 1.0).abs() < 0.12,
+                "{position}: {estimate}, {known}"
+            );
         }
         let of = |pair: &ClickedPair| {
             let (query, item): (usize, usize) =
@@ -322,11 +337,16 @@ mod tests {
         let rate = |pair: &ClickedPair| pair.clicks as f64 / pair.shown as f64;
         let error = |estimate: &dyn Fn(&ClickedPair) -> f64| {
             let pairs = found.pairs.iter().filter(|pair| pair.looks >= 10.0);
-            let errors: Vec<f64> = pairs.map(|pair| (estimate(pair) - of(pair).1).abs()).collect();
+            let errors: Vec<f64> = pairs
+                .map(|pair| (estimate(pair) - of(pair).1).abs())
+                .collect();
             errors.iter().sum::<f64>() / errors.len() as f64
         };
         let (corrected, raw) = (error(&|pair| pair.relevance), error(&rate));
-        assert!(corrected < 0.05 && corrected < 0.5 * raw, "{corrected}, {raw}");
+        assert!(
+            corrected < 0.05 && corrected < 0.5 * raw,
+            "{corrected}, {raw}"
+        );
         let order = |estimate: &dyn Fn(&ClickedPair) -> f64| {
             let pairs = found.pairs.iter().map(|pair| {
                 let (query, known) = of(pair);

@@ -87,7 +87,11 @@ impl Examination {
             product -= weight * x * log;
             square += weight * x * x;
         }
-        let eta = if square > 0.0 { (product / square).clamp(0.0, 5.0) } else { 1.0 };
+        let eta = if square > 0.0 {
+            (product / square).clamp(0.0, 5.0)
+        } else {
+            1.0
+        };
         let mut looks = power(eta);
         for (position, log) in known.iter().zip(&logs) {
             looks[*position] = log.exp().clamp(LEAST, 1.0);
@@ -222,7 +226,13 @@ mod tests {
     use super::*;
 
     /// Sessions of one query that show these items; the first `clicks` of them click the item.
-    fn sessions(counts: &mut ClickCounts, query: &str, shown: &[&str], item: &str, clicks: [u32; 2]) {
+    fn sessions(
+        counts: &mut ClickCounts,
+        query: &str,
+        shown: &[&str],
+        item: &str,
+        clicks: [u32; 2],
+    ) {
         for session in 0..clicks[1] {
             let clicked: &[&str] = if session < clicks[0] { &[item] } else { &[] };
             counts.add(query, shown, clicked).unwrap();
@@ -242,7 +252,10 @@ mod tests {
         sessions(&mut counts, "q", &["x", "y", "c", "z"], "c", [20, 100]);
         let found = Examination::of(&counts, None);
         let close = |position, expected: f64| (found.at(position) - expected).abs() < 1e-12;
-        assert!(close(0, 1.0) && close(1, 0.5) && close(2, 0.25), "{found:?}");
+        assert!(
+            close(0, 1.0) && close(1, 0.5) && close(2, 0.25),
+            "{found:?}"
+        );
         let Source::LogAndPower { positions: 3, eta } = found.source else {
             panic!("{found:?}")
         };
