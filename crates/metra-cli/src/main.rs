@@ -58,6 +58,8 @@ enum Verb {
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
     Decide(commands::decide::Decide),
+    /// Say how a vector store can serve a model, and verify it
+    Plan(commands::plan::PlanVerb),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
@@ -120,6 +122,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
+        Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
         #[cfg(feature = "cluster")]

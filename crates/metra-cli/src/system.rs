@@ -9,7 +9,7 @@ use metra::data::Groups;
 use metra::evaluate::{
     AgainstGallery, Evaluation, Options, ReIdentification, Truth, evaluate, evaluate_reranked,
 };
-use metra::metric::{Chain, Map, Model, Side, Space, embed_corpus};
+use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
 use metra::search::Rerank;
 use metra::study::Protocol;
 use metra_files::NarrowingRule;
@@ -73,7 +73,7 @@ impl System {
         };
         let chain = self.chain(queries.table.corpus.dim());
         ensure!(
-            how.rerank.is_none() || !matches!(chain.map(), Map::Bilinear { .. }),
+            how.rerank.is_none() || !chain.map().has_two_sides(),
             "--rerank compares queries with each other: it needs one map for queries and items"
         );
         let embed = |side, loaded: &Loaded| -> Result<_> {

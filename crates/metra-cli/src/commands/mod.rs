@@ -15,6 +15,7 @@ pub(crate) mod eval;
 pub(crate) mod gate;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+pub(crate) mod plan;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;

@@ -16,7 +16,7 @@ use metra::evaluate::{
     Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery, Ties,
     evaluate_ranking,
 };
-use metra::metric::{Chain, Space};
+use metra::metric::{Chain, Embedding, Space};
 use metra::search::Rerank;
 use metra::study::{
     Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,

@@ -58,6 +58,8 @@ impl Affine {
             Map::Diagonal(factors) => affine.scale_columns(factors),
             Map::LowRank(map) | Map::Bilinear { item: map, .. } => affine.project(map),
             Map::Kernel(_) => return Err("the kernel map".into()),
+            // Plans look at the map inside.
+            Map::Indefinite(_) => return Err("the map of an indefinite metric".into()),
         }
         Ok(affine)
     }
