@@ -6,6 +6,7 @@
 mod compare;
 mod folder;
 mod folds;
+mod gate;
 mod plans;
 mod supervision;
 mod thresholds;

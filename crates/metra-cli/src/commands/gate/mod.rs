@@ -17,7 +17,7 @@ use metra::study::{
     Collection, Gate as Found, Judging, Material, Protocol, Scores, Slicing, Terms,
 };
 use metra::supervision::{Relevance, Supervision};
-use metra_files::{Filter, NarrowingRule};
+use metra_files::{Filter, NarrowingRule, read_splits};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +56,14 @@ pub(crate) struct Gate {
     /// Search among the rows of the same file that have this value instead (repeatable)
     #[arg(long, value_name = "FILTER", requires = "data")]
     gallery_where: Vec<Filter>,
-    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera
+    /// Ask only the test part of a split of this file, as `metra train` held it out
+    #[arg(long, value_name = "FILE", conflicts_with = "gallery_where")]
+    splits: Option<PathBuf>,
+    /// Which split of the file, counted from 0
+    #[arg(long, value_name = "N", requires = "splits", default_value_t = 0)]
+    split: usize,
+    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera; with --splits also
+    /// against-training
     #[arg(long)]
     protocol: Option<Protocol>,
     /// How often the single-shot protocol draws images
@@ -216,7 +223,7 @@ impl Gate {
                     judged_by: None,
                     storage: common.storage(),
                 };
-                self.judge(system, &material, &judged.judged, measure)
+                self.judge(system, &material, &judged.queries, &judged.judged, measure)
             }
             Rows::File(loaded, told) => {
                 let groups = system.groups(loaded)?;
@@ -231,7 +238,7 @@ impl Gate {
                     judged_by: None,
                     storage: common.storage(),
                 };
-                let judged = self.judge(system, &material, &told.units, measure);
+                let judged = self.judge(system, &material, loaded, &told.units, measure);
                 judged.map_err(|error| match error.downcast::<metra::Error>() {
                     Ok(error) => in_file(error, loaded),
                     Err(error) => error,
@@ -244,13 +251,19 @@ impl Gate {
         &self,
         system: &System,
         material: &Material<'_>,
+        table: &Loaded,
         units: &[u64],
         measure: Measure,
     ) -> Result<Scores> {
         let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
         ensure!(
-            !matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)),
-            "the protocol {protocol} needs a training part: name the gallery with --gallery-where"
+            protocol != Protocol::AgainstTraining || self.splits.is_some(),
+            "the protocol {protocol} needs a training part: give --splits, or name the gallery with \
+             --gallery-where"
+        );
+        ensure!(
+            !matches!(protocol, Protocol::Classify(_)),
+            "the gate judges rankings, not classes"
         );
         let (judging, _) =
             Judging::new(material, protocol, vec![measure], Some(measure), self.seed)?;
@@ -258,8 +271,22 @@ impl Gate {
             rerank: self.rerank,
             ..judging
         };
+        let (train, test) = match &self.splits {
+            None => (Vec::new(), units.to_vec()),
+            Some(path) => {
+                let set = read_splits(path)?;
+                let names = split_names(set.by, material, table, &self.columns)?;
+                let Some(split) = set.splits.get(self.split) else {
+                    let count = set.splits.len();
+                    bail!("--split must be below {count}, but is {}", self.split);
+                };
+                let (train, mut test) = split.positions(&names)?;
+                test.retain(|unit| units.binary_search(unit).is_ok());
+                (train, test)
+            }
+        };
         let chain = system.chain(material.items.corpus.dim());
-        let mut scores = material.judge(&chain, &[chain.space()], units, &[], &judging)?;
+        let mut scores = material.judge(&chain, &[chain.space()], &test, &train, &judging)?;
         Ok(scores.swap_remove(0)?)
     }
 
@@ -313,7 +340,8 @@ impl Gate {
     /// Whether the candidate says that it was trained on these very rows, or judgements of these
     /// very items: then nothing is held out.
     fn trained_on(&self, candidate: &System, rows: &Rows) -> Result<bool> {
-        let Some(model) = candidate.model() else {
+        // A split says itself which rows are new.
+        let Some(model) = candidate.model().filter(|_| self.splits.is_none()) else {
             return Ok(false);
         };
         let (table, judgements) = match rows {
