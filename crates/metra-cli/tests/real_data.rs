@@ -141,17 +141,16 @@ fn the_gate_on_clinc() {
         );
         metra_with_code(&folder, &line, more)
     };
-    let (code, report) = gate(&learn("warca", 64), &["--min-gain", "0.05"]);
+    let good = learn("warca", 64);
+    let (code, report) = gate(&good, &["--min-gain", "0.05"]);
     println!("CLINC150, warca: {}", report["gain"]);
     assert_eq!((code, &report["decision"]), (Some(0), &"ship".into()));
     let (code, report) = gate(&learn("pca", 8), &[]);
     println!("CLINC150, 8 principal components: {}", report["gain"]);
     assert_eq!((code, &report["decision"]), (Some(4), &"worse".into()));
-    // 98.6 % of the queries have their intent among the first ten: not worth a cent more.
-    let model = learn("warca", 64);
-    let more = ["--measure", "cmc@10", "--min-gain", "0.02"];
-    let (code, report) = gate(&model, &more);
-    println!("CLINC150, cmc@10: {}", report["gain"]);
+    // The area under the curve is .983 as it is: two hundredths more cannot be had.
+    let (code, report) = gate(&good, &["--measure", "auc", "--min-gain", "0.02"]);
+    println!("CLINC150, auc: {}", report["gain"]);
     assert_eq!(
         (code, &report["decision"]),
         (Some(6), &"nothing to gain".into())

@@ -128,7 +128,7 @@ impl Report {
         let left_out = match self.queries_left_out {
             0 => String::new(),
             queries => format!(
-                "; left out for too few sessions: {} queries with {} sessions",
+                "; left out for too few sessions: {} of the queries, {} of the sessions",
                 count(queries),
                 print::count(self.sessions_left_out)
             ),

@@ -100,7 +100,12 @@ fn the_example_of_the_guide() {
         &more,
     );
     assert!(
-        out.contains("headroom") && out.contains("verdict     ship"),
+        out.contains("headroom    0.3113 of map above the base"),
+        "{out}"
+    );
+    // Nine directions gain over the whole ranking and lose at its top: both are said.
+    assert!(
+        out.contains("better on the whole, but look at what it loses"),
         "{out}"
     );
     let digits = digits();
@@ -109,7 +114,12 @@ fn the_example_of_the_guide() {
     let (code, out, error) = gate(&folder, &format!("{line} --min-gain 0.01"), &data);
     assert_eq!(code, 0, "{out}\n{error}");
     assert!(out.contains("597 held out of 10 identities"), "{out}");
+    assert!(
+        out.contains("ship: the gain is more than chance; WORSE in p@1, mrr"),
+        "{out}"
+    );
     // Euclid finds a digit of the same kind in the top ten nearly always.
+    let line = "--base euclid --candidate cosine --label label";
     let (code, out, _) = gate(
         &folder,
         &format!("{line} --measure cmc@10 --min-gain 0.01"),

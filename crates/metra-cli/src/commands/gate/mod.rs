@@ -4,7 +4,9 @@ mod report;
 
 use crate::STOP;
 use crate::args::{Columns, Common, Judged};
-use crate::load::{Loaded, LoadedJudged, in_file, load, load_judged, protocol_for, row_name};
+use crate::load::{
+    Loaded, LoadedJudged, in_file, load, load_judged, protocol_for, row_name, split_names,
+};
 use crate::system::{Against, System};
 use crate::told::{Sources, Told, told};
 use anyhow::{Result, bail, ensure};
@@ -131,7 +133,10 @@ impl Gate {
             "none of the {} queries has anything relevant among what is searched",
             new.skipped()
         );
-        let measure = self.measure_for(&rows);
+        let measures = self.measures(&rows);
+        let measure = measures[0];
+        let beside = |other: &Measure| Ok((*other, new.against(&old, *other, self.seed)?));
+        let beside: Vec<_> = measures[1..].iter().map(beside).collect::<Result<_>>()?;
         let terms = Terms {
             measure,
             min_gain: self.min_gain,
@@ -142,7 +147,7 @@ impl Gate {
         let cuts = self.cuts(&rows, new.queries())?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
         let name = |query: u64| row_name(rows.asking(), &self.columns, query);
-        let report = self.report(&found, measure, &new, trained_on, &name);
+        let report = self.report(&found, (measure, &beside), &new, trained_on, &name);
         report.print(common)?;
         Ok(report::exit_code(found.decision))
     }
@@ -172,22 +177,26 @@ impl Gate {
         Ok(Rows::File(loaded, Box::new(told)))
     }
 
-    /// The measure asked for, or the one that fits.
-    fn measure_for(&self, rows: &Rows) -> Measure {
-        let protocol = match rows {
+    /// The measure asked for, or the one that fits, and then others that are shown beside it.
+    fn measures(&self, rows: &Rows) -> Vec<Measure> {
+        let protocol = self.protocol.unwrap_or(match rows {
             Rows::Judged(_) => Protocol::Judged,
             Rows::File(_, told) => Protocol::default_for(&told.supervision),
             Rows::Parts(..) => Protocol::LeaveOneOut,
-        };
-        self.measure.unwrap_or_else(|| protocol.criterion())
+        });
+        let first = self.measure.unwrap_or_else(|| protocol.criterion());
+        let others = protocol.measures().into_iter();
+        let mut measures = vec![first];
+        measures.extend(others.filter(|other| *other != first));
+        measures
     }
 
     fn scores(&self, system: &System, rows: &Rows, common: &Common) -> Result<Scores> {
-        let measure = self.measure_for(rows);
+        let measures = self.measures(rows);
         match rows {
             Rows::Parts(queries, gallery) => {
                 let options = Options {
-                    measures: vec![measure],
+                    measures,
                     ..Options::default()
                 };
                 let how = Against {
@@ -223,7 +232,7 @@ impl Gate {
                     judged_by: None,
                     storage: common.storage(),
                 };
-                self.judge(system, &material, &judged.queries, &judged.judged, measure)
+                self.judge(system, &material, &judged.queries, &judged.judged, measures)
             }
             Rows::File(loaded, told) => {
                 let groups = system.groups(loaded)?;
@@ -238,7 +247,7 @@ impl Gate {
                     judged_by: None,
                     storage: common.storage(),
                 };
-                let judged = self.judge(system, &material, loaded, &told.units, measure);
+                let judged = self.judge(system, &material, loaded, &told.units, measures);
                 judged.map_err(|error| match error.downcast::<metra::Error>() {
                     Ok(error) => in_file(error, loaded),
                     Err(error) => error,
@@ -253,7 +262,7 @@ impl Gate {
         material: &Material<'_>,
         table: &Loaded,
         units: &[u64],
-        measure: Measure,
+        measures: Vec<Measure>,
     ) -> Result<Scores> {
         let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
         ensure!(
@@ -265,8 +274,8 @@ impl Gate {
             !matches!(protocol, Protocol::Classify(_)),
             "the gate judges rankings, not classes"
         );
-        let (judging, _) =
-            Judging::new(material, protocol, vec![measure], Some(measure), self.seed)?;
+        let first = measures.first().copied();
+        let (judging, _) = Judging::new(material, protocol, measures, first, self.seed)?;
         let judging = Judging {
             rerank: self.rerank,
             ..judging

@@ -4,7 +4,7 @@ use super::Gate;
 use crate::args::Common;
 use crate::print;
 use anyhow::Result;
-use metra::evaluate::Measure;
+use metra::evaluate::{Comparison, Measure};
 use metra::study::{Decision, Gate as Found, Scores};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -23,6 +23,8 @@ pub(super) struct Report {
     skipped_queries: u64,
     trained_on: bool,
     gain: print::Row,
+    /// Other measures, which decide nothing.
+    beside: Vec<print::Row>,
     headroom: Headroom,
     /// Intervals of slices hold all together.
     slices: Vec<Slice>,
@@ -76,7 +78,7 @@ impl Gate {
     pub(super) fn report(
         &self,
         found: &Found,
-        measure: Measure,
+        (measure, beside): (Measure, &[(Measure, Comparison)]),
         scores: &Scores,
         trained_on: bool,
         name: &dyn Fn(u64) -> String,
@@ -96,6 +98,7 @@ impl Gate {
             skipped_queries: scores.skipped(),
             trained_on,
             gain: print::Row::new(measure.to_string(), &found.comparison),
+            beside: print::rows(beside),
             headroom: Headroom {
                 left: 1.0 - headroom.base,
                 perfect_queries: headroom.perfect,
@@ -167,6 +170,8 @@ impl Report {
                 count(self.worse_queries)
             ),
         )?;
+        print::line("")?;
+        print::table("beside it", "base", ", each alone", &self.beside)?;
         self.print_slices()?;
         if !self.regressions.is_empty() {
             print::line("\nfell most       base  candidate  query")?;
@@ -177,9 +182,11 @@ impl Report {
             }
         }
         print::line("")?;
-        let worse: Vec<String> = (self.slices.iter())
-            .filter(|slice| slice.gain.verdict == "worse")
-            .map(|slice| format!("{} {}", slice.by, slice.value))
+        let is_worse = |row: &print::Row| row.verdict == "worse";
+        let measures = self.beside.iter().filter(|row| is_worse(row));
+        let slices = self.slices.iter().filter(|slice| is_worse(&slice.gain));
+        let worse: Vec<String> = (measures.map(|row| row.measure.clone()))
+            .chain(slices.map(|slice| format!("{} {}", slice.by, slice.value)))
             .collect();
         let worse = match worse.is_empty() {
             true => String::new(),
