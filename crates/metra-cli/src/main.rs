@@ -7,11 +7,13 @@ mod away;
 mod command_line;
 mod commands;
 mod judging;
+mod learning;
 mod load;
 mod print;
 mod progress;
 mod splitting;
 mod subject;
+mod system;
 mod told;
 
 use anyhow::Result;
@@ -42,6 +44,12 @@ enum Verb {
     Compare(Box<commands::compare::Compare>),
     /// Measure a model's ranking, or a TREC run
     Eval(Box<commands::eval::Eval>),
+    /// Decide whether a candidate may replace the base: a verdict with an exit code for CI
+    Gate(Box<commands::gate::Gate>),
+    /// See how many labels are enough, by learning from growing shares of them
+    Budget(Box<commands::budget::Budget>),
+    /// Turn a click log into graded judgements, corrected for positions
+    Clicks(commands::clicks::Clicks),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
@@ -129,6 +137,9 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Check(verb) => verb.run(common).map(done),
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
+        Verb::Gate(verb) => verb.run(common),
+        Verb::Budget(verb) => verb.run(common).map(done),
+        Verb::Clicks(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
@@ -182,8 +193,9 @@ fn interrupted(error: &anyhow::Error) -> bool {
     if let Some(metra_stores::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
         return true;
     }
-    matches!(
-        error.downcast_ref::<metra::Error>(),
-        Some(metra::Error::Interrupted)
-    )
+    let source = match error.downcast_ref::<metra_files::Error>() {
+        Some(metra_files::Error::Metra { source, .. }) => Some(source),
+        _ => error.downcast_ref::<metra::Error>(),
+    };
+    matches!(source, Some(metra::Error::Interrupted))
 }

@@ -2,8 +2,10 @@
 
 #[cfg(not(all(feature = "cluster", feature = "postgres")))]
 pub(crate) mod absent;
+pub(crate) mod budget;
 pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod clicks;
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
 pub(crate) mod compare;
@@ -11,6 +13,7 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+pub(crate) mod gate;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
