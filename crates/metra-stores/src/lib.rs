@@ -6,7 +6,9 @@ mod error;
 pub mod export;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod sql;
 mod written;
 
 pub use error::{Error, Result};
+pub use sql::TableName;
 pub use written::{Written, digest};

@@ -7,13 +7,13 @@
 //! for rows without a vector. So do rows that were inserted meanwhile. Readers wait for nothing.
 
 use super::failure::failed;
-use super::names::identifier;
 use super::patience::in_transaction;
 use super::push::{Done, Push};
 use super::registry::Entry;
 use super::rows::Reading;
 use super::table::place;
 use super::vectors::Sent;
+use crate::sql::identifier;
 use crate::{Error, Result};
 use metra::linalg::RowBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

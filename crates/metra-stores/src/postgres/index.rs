@@ -4,10 +4,10 @@
 //! dropped and made again.
 
 use super::failure::failed;
-use super::names::{LONGEST, identifier};
 use super::push::Push;
 use super::table::place;
 use crate::Result;
+use crate::sql::{LONGEST, identifier};
 use postgres::error::SqlState;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

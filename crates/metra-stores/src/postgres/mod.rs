@@ -4,7 +4,7 @@
 //! | file | question |
 //! | --- | --- |
 //! | `connect`, `trust` | Where is the database, and who answers there? |
-//! | `names`, `conditions` | How do names and values get into SQL? |
+//! | `conditions` (and `sql` of the crate) | How do names and values get into SQL? |
 //! | `table`, `vectors`, `rows` | What is there, and how does it travel? |
 //! | `push`, `target`, `fill`, `index` | How does a model get into a live table? |
 //! | `registry`, `swap` | Which model is searched, and how does that change? |
@@ -17,7 +17,6 @@ mod connect;
 mod failure;
 mod fill;
 mod index;
-mod names;
 mod patience;
 mod pull;
 mod push;
@@ -32,7 +31,6 @@ mod vectors;
 
 pub use conditions::Condition;
 pub use connect::Address;
-pub use names::TableName;
 pub use pull::{Pulled, Pulling, Values, Vectors, pull};
 pub use push::{Done, Push, Pushing};
 pub use registry::Entry;

@@ -4,9 +4,9 @@
 use super::conditions::{Condition, conditions};
 use super::connect::Address;
 use super::failure::failed;
-use super::names::TableName;
 use super::table::{Table, place};
 use super::vectors::{VectorType, received};
+use crate::sql::TableName;
 use crate::{Error, Result};
 use metra::linalg::RowBuf;
 use postgres::types::ToSql;

@@ -7,13 +7,13 @@ use super::connect::Address;
 use super::failure::failed;
 use super::fill;
 use super::index;
-use super::names::{TableName, identifier, literal};
 use super::patience::{BRIEFLY, in_transaction, patiently};
 use super::registry::{Entry, Registry};
 use super::rows::Reading;
 use super::table::{Table, place};
 use super::target::{Target, agrees, check_input, choose, existing, target};
 use super::vectors::VectorType;
+use crate::sql::{TableName, identifier, literal};
 use crate::{Error, Result, Written};
 use metra::metric::{Model, Plan, Wish, agreement};
 use postgres::Client;
@@ -132,10 +132,13 @@ impl<'a> Push<'a> {
                     _ => what.kind,
                 };
                 let mut plan = choose(model, what, kind)?;
-                // Cameras' means are taken before the map: what is left lies around the origin.
-                if !plan.items_stay() && model.chain.group_names().is_none() && !sample.is_empty() {
-                    plan = plan.centred_on(&sample.first(SAMPLE))?;
-                }
+                let rows = sample.first(SAMPLE);
+                plan = match kind {
+                    VectorType::Vector => plan.centred_where_needed(&model.chain, &rows)?,
+                    // Halves have three digits, which an origin far away would take.
+                    VectorType::Halfvec if plan.items_stay() || sample.is_empty() => plan,
+                    VectorType::Halfvec => plan.centred_on(&rows)?,
+                };
                 let record = Written::new(model, &plan, ids.is_whole())?;
                 (plan, record, kind)
             }

@@ -6,8 +6,8 @@
 //! what a swap put aside. One row is one model in one column.
 
 use super::failure::failed;
-use super::names::identifier;
 use super::table::Table;
+use crate::sql::identifier;
 use crate::{Result, Written};
 use metra::metric::{Embedding, Model};
 use postgres::{Client, GenericClient, Row};

@@ -4,10 +4,10 @@
 use super::conditions::{Condition, conditions};
 use super::connect::Address;
 use super::failure::failed;
-use super::names::TableName;
 use super::registry::Registry;
 use super::table::{Column, Table, place};
-use super::vectors::{Sent, VectorType, operator, received, score};
+use super::vectors::{Sent, VectorType, received, score};
+use crate::sql::{TableName, operator};
 use crate::{Error, Result, digest};
 use metra::data::MemoryCorpus;
 use metra::linalg::{RowBuf, Rows};

@@ -6,10 +6,10 @@
 
 use super::connect::Address;
 use super::failure::failed;
-use super::names::{TableName, identifier};
 use super::patience::{BRIEFLY, Stumble, in_transaction};
 use super::registry::{Entry, Registry};
 use super::table::{Table, place};
+use crate::sql::{TableName, identifier};
 use crate::{Error, Result, digest};
 use metra::metric::Model;
 use postgres::{Client, Transaction};

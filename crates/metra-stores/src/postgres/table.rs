@@ -4,8 +4,8 @@
 //! quoted; names of the user never do.
 
 use super::failure::failed;
-use super::names::{TableName, identifier};
 use super::vectors::VectorType;
+use crate::sql::{TableName, identifier};
 use crate::{Error, Result, Written};
 use postgres::GenericClient;
 use std::collections::BTreeMap;

@@ -67,15 +67,6 @@ impl FromStr for VectorType {
     }
 }
 
-/// The operator by which pgvector orders.
-pub(super) fn operator(distance: Distance) -> &'static str {
-    match distance {
-        Distance::SquaredL2 => "<->",
-        Distance::InnerProduct => "<#>",
-        Distance::Cosine => "<=>",
-    }
-}
-
 /// What the operator gives, as a plan has it: squared distance, minus the product, minus the cosine.
 pub(super) fn score(distance: Distance, given: f64) -> f32 {
     match distance {

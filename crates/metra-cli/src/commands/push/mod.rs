@@ -9,9 +9,8 @@ use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use metra::metric::{Distance, Model};
-use metra_stores::postgres::{
-    Address, Pushing, Swapped, Swapping, TableName, VectorType, rollback, swap,
-};
+use metra_stores::TableName;
+use metra_stores::postgres::{Address, Pushing, Swapped, Swapping, VectorType, rollback, swap};
 use show::{Done, Exchanged, Outline};
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,12 +1,14 @@
-//! Names of tables and columns in SQL. A name never goes into a statement but quoted by [`identifier`],
-//! and values go as parameters; the one place that takes no parameter (a comment) has [`literal`].
+//! What goes into SQL for PostgreSQL with pgvector: names, texts and operators. A name never goes into a
+//! statement but quoted by [`identifier`], and values go as parameters; the one place that takes no
+//! parameter (a comment) has [`literal`].
 
 use crate::{Error, Result};
+use metra::metric::Distance;
 use std::fmt;
 use std::str::FromStr;
 
 /// PostgreSQL cuts longer names short, so that two of them could mean one column.
-pub(super) const LONGEST: usize = 63;
+pub(crate) const LONGEST: usize = 63;
 
 /// A table, with its schema where one was given.
 ///
@@ -22,7 +24,7 @@ pub struct TableName {
 
 impl TableName {
     /// As it stands in SQL.
-    pub(super) fn quoted(&self) -> Result<String> {
+    pub(crate) fn quoted(&self) -> Result<String> {
         let table = identifier(&self.table)?;
         match &self.schema {
             Some(schema) => Ok(format!("{}.{table}", identifier(schema)?)),
@@ -94,7 +96,7 @@ fn part(text: &str) -> Option<(String, Option<&str>)> {
 }
 
 /// A name in double quotes, or an error for what PostgreSQL would not take as it is.
-pub(super) fn identifier(name: &str) -> Result<String> {
+pub(crate) fn identifier(name: &str) -> Result<String> {
     let expected = if name.is_empty() {
         "a name"
     } else if name.contains('\0') {
@@ -110,8 +112,18 @@ pub(super) fn identifier(name: &str) -> Result<String> {
     })
 }
 
+/// The operator by which pgvector orders.
+pub(crate) fn operator(distance: Distance) -> &'static str {
+    match distance {
+        Distance::SquaredL2 => "<->",
+        Distance::InnerProduct => "<#>",
+        Distance::Cosine => "<=>",
+    }
+}
+
 /// A text in single quotes, whatever the server makes of backslashes elsewhere.
-pub(super) fn literal(text: &str) -> String {
+#[cfg(feature = "postgres")]
+pub(crate) fn literal(text: &str) -> String {
     let doubled = text.replace('\\', "\\\\").replace('\'', "''");
     format!("E'{doubled}'")
 }
@@ -144,6 +156,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "postgres")]
     #[test]
     fn texts_cannot_end_their_quotes() {
         assert_eq!(literal(r"it's \'; --"), r"E'it''s \\''; --'");
