@@ -44,7 +44,9 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
-    /// Rank items for queries, exactly
+    /// Write an index of mapped items, to search without a vector store
+    Index(commands::index::Index),
+    /// Rank items for queries
     Search(commands::search::Search),
     /// Find the threshold at a rate of false matches, on rows not trained on, and store it
     Calibrate(commands::calibrate::Calibrate),
@@ -106,6 +108,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
+        Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
@@ -136,8 +139,9 @@ fn interrupted(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<metra_engine::Error>() {
         return error.is_interrupted();
     }
-    matches!(
-        error.downcast_ref::<metra::Error>(),
-        Some(metra::Error::Interrupted)
-    )
+    let within = match error.downcast_ref::<metra_stores::Error>() {
+        Some(metra_stores::Error::Library(within)) => Some(within),
+        _ => error.downcast_ref::<metra::Error>(),
+    };
+    matches!(within, Some(metra::Error::Interrupted))
 }

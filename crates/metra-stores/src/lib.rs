@@ -3,5 +3,6 @@
 //! store must hold.
 
 mod error;
+pub mod index;
 
 pub use error::{Error, Result};

@@ -10,6 +10,7 @@ pub(crate) mod compare;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 pub(crate) mod search;

@@ -6,6 +6,7 @@
 mod compare;
 mod folder;
 mod folds;
+mod index;
 mod supervision;
 mod thresholds;
 

@@ -1,22 +1,26 @@
-//! `metra search`: exact ranking of items for queries.
+//! `metra search`: ranking of items for queries, in a file or in an index.
+
+mod index;
 
 use crate::args::{Columns, Common};
 use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
-use crate::print;
+use crate::{STOP, print};
 use anyhow::Result;
 use clap::Args;
-use metra::metric::{Embedding, Model, Side, embed_corpus};
+use metra::data::Interruptible;
+use metra::metric::{Embedded, Embedding, Model, Side, embed_corpus};
 use metra::search::top_k;
 use metra_files::{Filter, Run, write_run};
+use metra_stores::index::LocalIndex;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Rank items for queries, exactly.
+/// Rank items for queries: exactly in a file, and as an index was made in its folder.
 #[derive(Args)]
 pub(crate) struct Search {
     /// The model file
     model: PathBuf,
-    /// The items to search (.parquet, .npy, .csv, .tsv)
+    /// The items to search (.parquet, .npy, .csv, .tsv), or a folder that `metra index` wrote
     items: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -35,6 +39,8 @@ pub(crate) struct Search {
     /// Write a TREC run here instead of printing
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
+    #[command(flatten)]
+    index: index::InIndex,
 }
 
 #[derive(Serialize)]
@@ -54,37 +60,32 @@ struct Hit {
 impl Search {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
-        let rule = || narrowing_of(model.narrowing.as_ref());
+        let answers = match LocalIndex::is_at(&self.items) {
+            true => self.in_index(&model, common)?,
+            false => {
+                self.index.refuse(&self.items)?;
+                self.in_file(&model, common)?
+            }
+        };
+        self.give(answers, common)
+    }
+
+    fn in_file(&self, model: &Model, common: &Common) -> Result<Vec<Answer>> {
         let items = load(
             &self.items,
             &self.columns,
             &[],
             &self.filters,
-            rule(),
+            narrowing_of(model.narrowing.as_ref()),
             common,
         )?;
-        // A query file need not have labels: only its ids and groups are used.
-        let query_columns = Columns {
-            label: None,
-            ..self.columns.clone()
-        };
         let queries = match &self.query {
-            Some(path) => {
-                let filters = &self.where_queries;
-                Some(load(path, &query_columns, &[], filters, rule(), common)?)
-            }
+            Some(path) => Some(self.queries(path, model, common)?),
             None => None,
         };
-        let embed = |side, loaded: &Loaded| -> Result<_> {
-            let groups = model_groups(&model, loaded)?;
-            let corpus = loaded.table.corpus.as_ref();
-            let storage = common.storage();
-            embed_corpus(&model.chain, side, corpus, groups.as_ref(), &storage)
-                .map_err(|e| in_file(e, loaded))
-        };
-        let gallery = embed(Side::Item, &items)?;
+        let gallery = embed(model, Side::Item, &items, common)?;
         let asking = queries.as_ref().unwrap_or(&items);
-        let embedded = embed(Side::Query, asking)?;
+        let embedded = embed(model, Side::Query, asking, common)?;
         let found = top_k(
             model.chain.space(),
             embedded.corpus(),
@@ -92,7 +93,7 @@ impl Search {
             self.k,
             queries.is_none(),
         )?;
-        let answers: Vec<Answer> = (0..found.queries())
+        Ok((0..found.queries())
             .map(|query| Answer {
                 query: row_name(asking, &self.columns, query as u64),
                 items: (found.ids_of(query).iter().zip(found.scores_of(query)))
@@ -103,7 +104,21 @@ impl Search {
                     })
                     .collect(),
             })
-            .collect();
+            .collect())
+    }
+
+    fn queries(&self, path: &Path, model: &Model, common: &Common) -> Result<Loaded> {
+        // A query file need not have labels: only its ids and groups are used.
+        let columns = Columns {
+            label: None,
+            ..self.columns.clone()
+        };
+        let rule = narrowing_of(model.narrowing.as_ref());
+        load(path, &columns, &[], &self.where_queries, rule, common)
+    }
+
+    /// Print the answers, or write them as a run.
+    fn give(&self, answers: Vec<Answer>, common: &Common) -> Result<()> {
         if let Some(path) = &self.run {
             let mut run = Run::default();
             for answer in answers {
@@ -139,6 +154,19 @@ impl Search {
         }
         Ok(())
     }
+}
+
+fn embed(model: &Model, side: Side, loaded: &Loaded, common: &Common) -> Result<Embedded> {
+    let groups = model_groups(model, loaded)?;
+    let corpus = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
+    embed_corpus(
+        &model.chain,
+        side,
+        &corpus,
+        groups.as_ref(),
+        &common.storage(),
+    )
+    .map_err(|e| in_file(e, loaded))
 }
 
 fn label(loaded: &Loaded, row: u64) -> Option<String> {
