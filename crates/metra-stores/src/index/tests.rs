@@ -200,7 +200,7 @@ fn damaged_and_foreign_files_are_refused() {
         ("\"euclid\"", "\"blocks:3\"", "size of blocks"),
         ("\"euclid\"", "\"manhattan\"", "score"),
         ("\"ids.text\"", "\"../ids.text\"", "outside of the folder"),
-        ("\"vectors.f32\"", "\"labels.text\"", "vectors.f32"),
+        ("\"vectors.f32\"", "\"vectors.other\"", "vectors.other"),
         ("{", "", "no JSON"),
     ] {
         assert!(whole.contains(from), "{from}");
