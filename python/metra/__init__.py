@@ -68,6 +68,7 @@ def plan(
     distances: _Any = ("l2", "ip", "cosine"),
     keep_items: bool = False,
     most_dimensions: int | None = None,
+    way: str | None = None,
 ) -> Plan:
     """What a vector store must hold and be asked so that its order is the metric's.
 
@@ -81,6 +82,8 @@ def plan(
         Whether stored vectors must stay as they are.
     most_dimensions : int, optional
         Most numbers that the store takes in a vector.
+    way : str, optional
+        The only way that will do: ``mapped``, ``query-only``, ``extra-coordinate`` or ``rescaled``.
 
     Returns
     -------
@@ -89,7 +92,8 @@ def plan(
     """
     from ._words import listed
 
-    return _plan(getattr(model, "model_", model), listed(distances), keep_items, most_dimensions)
+    found = getattr(model, "model_", model)
+    return _plan(found, listed(distances), keep_items, most_dimensions, way)
 
 
 def _class_names() -> dict[str, str]:

@@ -61,4 +61,5 @@ def plan(
     distances: Any = ...,
     keep_items: bool = False,
     most_dimensions: int | None = None,
+    way: str | None = None,
 ) -> Plan: ...

@@ -107,6 +107,7 @@ class Kissme(MetricLearner):
         n_components: int | None = ...,
         ridge: float = ...,
         pairs: int = ...,
+        definite: bool = ...,
         prepare: str = ...,
         score_by: str | list[str] | None = ...,
         holdout: str | None = ...,

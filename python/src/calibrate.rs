@@ -7,7 +7,7 @@ use crate::working::work;
 use metra::Error;
 use metra::data::{Interruptible, fingerprint};
 use metra::evaluate::{Bootstrap, verification};
-use metra::metric::{Decision, Embedding, Map, Side, Storage, embed_corpus};
+use metra::metric::{Decision, Embedding, Side, Storage, embed_corpus};
 use pyo3::prelude::*;
 
 /// The same model with a threshold at which at most this share of pairs of two identities match,
@@ -35,10 +35,8 @@ pub(crate) fn calibrate<'py>(
         let storage = Storage::default();
         let embed = |side| embed_corpus(model.chain(), side, &corpus, groups.as_ref(), &storage);
         let items = embed(Side::Item)?;
-        let queries = match model.chain().map() {
-            Map::Bilinear { .. } => Some(embed(Side::Query)?),
-            _ => None,
-        };
+        let two_sides = model.chain().map().has_two_sides();
+        let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
         let bootstrap = Bootstrap {
             seed,
             ..Bootstrap::default()

@@ -22,6 +22,7 @@ fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<plan::Plan>()?;
     module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::find_plan, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     module.add_function(wrap_pyfunction!(train::methods, module)?)?;
     module.add_function(wrap_pyfunction!(train::check_settings, module)?)?;

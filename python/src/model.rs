@@ -249,6 +249,7 @@ impl Model {
             _ if !self.0.chain.steps().is_empty() => None,
             Map::Identity | Map::Kernel(_) => None,
             Map::LowRank(map) => Some(dense(map)?),
+            Map::Indefinite(map) => Some(dense(map.map())?),
             Map::Bilinear { query, item } => Some(dense(if queries { query } else { item })?),
             Map::Diagonal(factors) => {
                 let dim = factors.len();
@@ -264,7 +265,7 @@ impl Model {
     /// Whether queries and items have a map each.
     #[getter]
     fn two_sided(&self) -> bool {
-        matches!(self.0.chain.map(), Map::Bilinear { .. })
+        self.0.chain.map().has_two_sides()
     }
 
     /// Map items.

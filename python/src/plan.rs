@@ -18,13 +18,14 @@ pub(crate) struct Plan {
 
 /// The best exact plan for a store that compares by these distances (l2, ip, cosine).
 #[pyfunction]
-#[pyo3(signature = (model, distances, keep_items=false, most_dimensions=None))]
+#[pyo3(signature = (model, distances, keep_items=false, most_dimensions=None, way=None))]
 pub(crate) fn plan(
     py: Python<'_>,
     model: Py<Model>,
     distances: Vec<String>,
     keep_items: bool,
     most_dimensions: Option<usize>,
+    way: Option<&str>,
 ) -> PyResult<Plan> {
     let learned = &model.get().0;
     let plan = briefly(py, || {
@@ -32,8 +33,26 @@ pub(crate) fn plan(
             distances: read_all(&distances)?,
             keep_items,
             most_dimensions,
+            way: way.map(str::parse).transpose()?,
+            ..Wish::default()
         };
         metra::metric::Plan::choose_for_model(learned, &wish)
+    })?;
+    Ok(Plan { plan, model })
+}
+
+/// The plan of a model that a record names.
+#[pyfunction]
+pub(crate) fn find_plan(
+    py: Python<'_>,
+    model: Py<Model>,
+    way: &str,
+    distance: &str,
+    dimension: usize,
+) -> PyResult<Plan> {
+    let learned = &model.get().0;
+    let plan = briefly(py, || {
+        metra::metric::Plan::find(learned, way.parse()?, distance.parse()?, dimension)
     })?;
     Ok(Plan { plan, model })
 }

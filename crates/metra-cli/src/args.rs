@@ -1,6 +1,7 @@
 //! Arguments that several verbs share.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use metra::metric::{Distance, Side, Way, Wish};
 use metra_files::Filter;
 use std::path::PathBuf;
 
@@ -51,6 +52,24 @@ pub(crate) struct Columns {
     pub(crate) id: Option<String>,
 }
 
+/// Which map of a model to use.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SideName {
+    /// That of queries
+    Query,
+    /// That of items
+    Item,
+}
+
+impl From<SideName> for Side {
+    fn from(name: SideName) -> Side {
+        match name {
+            SideName::Query => Side::Query,
+            SideName::Item => Side::Item,
+        }
+    }
+}
+
 /// Work where the rows lie, for tables that are not read into this process.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Away {
@@ -74,6 +93,49 @@ impl Away {
             Some(_) => Err(crate::commands::absent::without("--cluster")),
             None => Ok(()),
         }
+    }
+}
+
+/// What a plan for a vector store has to keep to.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Wished {
+    /// Leave the stored items as they are, to the last number: queries carry the metric
+    #[arg(long, help_heading = "The plan")]
+    pub(crate) keep_items: bool,
+    /// Keep the items' own numbers in front of what is stored, so that another model changes one
+    /// number of each
+    #[arg(long, help_heading = "The plan")]
+    pub(crate) keep_input: bool,
+    /// Insist on a way: mapped, query-only, extra-coordinate, rescaled or candidates
+    #[arg(long, value_name = "WAY", help_heading = "The plan")]
+    pub(crate) way: Option<Way>,
+    /// Insist on what the store compares by: l2, ip or cosine
+    #[arg(long, value_name = "DISTANCE", help_heading = "The plan")]
+    pub(crate) distance: Option<Distance>,
+}
+
+impl Wished {
+    /// The wish towards a store that compares by these distances.
+    pub(crate) fn wish(&self, offered: &[Distance]) -> anyhow::Result<Wish> {
+        let distances = match self.distance {
+            None => offered.to_vec(),
+            Some(distance) if offered.contains(&distance) => vec![distance],
+            Some(distance) => {
+                let names: Vec<_> = offered.iter().map(Distance::to_string).collect();
+                anyhow::bail!(
+                    "--distance must be one of {} for this store, but is {distance}",
+                    names.join(", ")
+                );
+            }
+        };
+        Ok(Wish {
+            distances,
+            keep_items: self.keep_items,
+            keep_input: self.keep_input,
+            way: self.way,
+            candidates: self.way == Some(Way::Candidates),
+            ..Wish::default()
+        })
     }
 }
 

@@ -44,6 +44,8 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
+    /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
+    Export(Box<commands::export::Export>),
     /// Write an index of mapped items, to search without a vector store
     Index(commands::index::Index),
     /// Rank items for queries
@@ -52,6 +54,8 @@ enum Verb {
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
     Decide(commands::decide::Decide),
+    /// Say how a vector store can serve a model, and verify it
+    Plan(commands::plan::PlanVerb),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
     /// List the methods with their parameters, defaults and meanings
@@ -84,6 +88,8 @@ fn main() -> ExitCode {
     }
     match run(command.verb, &common) {
         Ok(code) => code,
+        // Whoever read the output has seen enough, as `head` does.
+        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no output file was written");
             ExitCode::from(130)
@@ -108,10 +114,12 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
+        Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
+        Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
         #[cfg(feature = "cluster")]
@@ -132,6 +140,11 @@ fn verbose(verb: &Verb) -> bool {
         Verb::Cluster(verb) => verb.verbose(),
         _ => false,
     }
+}
+
+fn reader_left(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 fn interrupted(error: &anyhow::Error) -> bool {

@@ -47,4 +47,4 @@ pub use error::{Error, Place, Result};
 pub use splits::read_splits;
 pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions, read_table};
 pub use trec::{Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_run};
-pub use write::{NpyWriter, ParquetVectorWriter};
+pub use write::{NpyWriter, ParquetVectorWriter, Target};

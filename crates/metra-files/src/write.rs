@@ -21,13 +21,14 @@ use tempfile::NamedTempFile;
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
 /// A file that appears under its name only when it is finished.
-pub(crate) struct Target {
+pub struct Target {
     file: BufWriter<NamedTempFile>,
     path: PathBuf,
 }
 
 impl Target {
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    /// Begin to write what will lie at `path`.
+    pub fn create(path: &Path) -> Result<Self> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -51,7 +52,8 @@ impl Target {
         })
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Put the file in its place.
+    pub fn finish(self) -> Result<()> {
         let path = self.path;
         let file = self
             .file

@@ -20,6 +20,16 @@ pub enum Error {
         /// What was expected and what was found.
         problem: String,
     },
+    /// A format has no place for something that a model does.
+    #[error("{format} cannot hold {what}: {instead}")]
+    Unsupported {
+        /// The format.
+        format: String,
+        /// The step or number.
+        what: String,
+        /// What to do instead.
+        instead: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {

@@ -3,6 +3,7 @@
 //! store must hold.
 
 mod error;
+pub mod export;
 pub mod index;
 
 pub use error::{Error, Result};

@@ -251,13 +251,10 @@ def _again(model: Model, found: Found) -> tuple[Plan, Written]:
             f"{found.name} was written by {_model(written)}, but this is "
             f"{_named(own, model.method)}: use the model that wrote it, or write to a new one"
         )
-    # The plan that was chosen is still the first one of this distance and size.
-    plan = _metra.plan(model, [written.distance], False, written.dimension)
-    if (plan.way, plan.dimension) != (written.way, written.dimension):
-        raise StoreError(
-            f"{found.name} was written as {written.way} in {written.dimension} dimensions, but "
-            f"this version of metra plans {plan.way} in {plan.dimension}"
-        )
+    try:
+        plan = _metra.find_plan(model, written.way, written.distance, written.dimension)
+    except MetraError as error:
+        raise StoreError(f"the record of {found.name} names a plan that is unknown: {error}") from error
     _check_shape(found, plan)
     if written.centre is not None:
         plan = plan.with_centre(_unpacked(written.centre, found.name))

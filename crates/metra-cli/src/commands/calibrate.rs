@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::fingerprint;
 use metra::evaluate::{Bootstrap, Operating, verification};
-use metra::metric::{Decision, Embedding, Map, Model, Side, embed_corpus};
+use metra::metric::{Decision, Embedding, Model, Side, embed_corpus};
 use metra_files::Filter;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -108,10 +108,8 @@ impl Calibrate {
                 .map_err(|e| in_file(e, &loaded))
         };
         let items = embed(Side::Item)?;
-        let queries = match model.chain.map() {
-            Map::Bilinear { .. } => Some(embed(Side::Query)?),
-            _ => None,
-        };
+        let two_sides = model.chain.map().has_two_sides();
+        let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
         // Labels say how many pairs there are, and so which rates can be shown at all.
         let different = labels.len() as f64 * (labels.len() as f64 - 1.0) / 2.0;
         let mut rates: Vec<f64> = (SHOWN.into_iter())

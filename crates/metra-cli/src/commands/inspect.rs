@@ -42,6 +42,11 @@ impl Inspect {
                 Map::LowRank(_) => "low-rank, the same for queries and items".into(),
                 Map::Diagonal(_) => "a factor for every column".into(),
                 Map::Bilinear { .. } => "bilinear: one map for queries, another for items".into(),
+                Map::Indefinite(map) => format!(
+                    "indefinite: {} directions count for the distance, {} against it",
+                    map.positive(),
+                    map.map().output_dim() - map.positive()
+                ),
                 Map::Kernel(map) => format!(
                     "{:?} kernel with {} landmarks; the file holds these training vectors",
                     map.kernel(),

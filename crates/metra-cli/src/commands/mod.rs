@@ -10,9 +10,11 @@ pub(crate) mod compare;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod export;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+pub(crate) mod plan;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;

@@ -4,9 +4,11 @@
 //! takes seconds; what is learned well is the library's business.
 
 mod compare;
+mod exports;
 mod folder;
 mod folds;
 mod index;
+mod plans;
 mod supervision;
 mod thresholds;
 

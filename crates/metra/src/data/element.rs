@@ -40,6 +40,12 @@ impl ElementMap {
         }
     }
 
+    /// Distance of the frequencies that the χ² map of this order samples.
+    pub fn chi_square_period(order: u32) -> f64 {
+        let last = CHI_SQUARE_PERIODS.len() - 1;
+        CHI_SQUARE_PERIODS[(order.max(1) as usize - 1).min(last)]
+    }
+
     /// Apply to `rows` in place; `first` is the number of the first row, for error messages.
     pub fn apply(self, first: u64, rows: &mut RowBuf) -> Result<()> {
         let dim = rows.dim();
@@ -104,7 +110,7 @@ impl ElementMap {
 /// kernel's spectrum κ(λ) = sech(πλ) sampled at period L. All values' first features come first.
 fn chi_square_features(order: u32, rows: &RowBuf) -> RowBuf {
     let order = order.clamp(1, CHI_SQUARE_PERIODS.len() as u32) as usize;
-    let period = CHI_SQUARE_PERIODS[order - 1];
+    let period = ElementMap::chi_square_period(order as u32);
     let dim = rows.dim();
     let mut out = RowBuf::zeros(rows.len(), dim * (2 * order + 1));
     for (index, row) in rows.rows().iter().enumerate() {

@@ -6,7 +6,8 @@
 //! a few principal directions and projected onto the positive semidefinite matrices.
 //!
 //! Departs from it: both covariances are over all pairs where there are labels, instead of over
-//! drawn ones; the same ridge is added to both, so that directions that say nothing get nothing.
+//! drawn ones; the same ridge is added to both, so that directions that say nothing get nothing; the
+//! projection can be left out (`definite=false`).
 
 use super::differences::Differences;
 use super::field::Field;
@@ -17,7 +18,7 @@ use super::{Learner, Parameters, Problem, Run};
 use crate::Result;
 use crate::execute::moments;
 use crate::linalg::{Eigen, Symmetric, product, rows_from};
-use crate::metric::Map;
+use crate::metric::{Indefinite, Map, Space};
 use faer::Mat;
 use std::collections::BTreeMap;
 
@@ -35,6 +36,9 @@ parameters! {
         ridge: f64 = 0.01,
         /// Pairs of each kind to draw where there are no labels.
         pairs: usize = 50_000,
+        /// Whether M is projected onto the positive semidefinite matrices. Without it, directions in
+        /// which relevant pairs differ more than irrelevant ones count against the distance.
+        definite: bool = true,
     }
 }
 
@@ -55,6 +59,13 @@ impl Learner for Checked<Kissme> {
 
     fn parameters(&self) -> BTreeMap<String, String> {
         self.0.values()
+    }
+
+    fn spaces(&self) -> &'static [Space] {
+        match self.0.definite {
+            true => &Space::ALL,
+            false => &[Space::InnerProduct],
+        }
     }
 
     fn by_passes(&self) -> bool {
@@ -83,18 +94,30 @@ impl Learner for Checked<Kissme> {
         run.facts.insert("ridge_added".into(), metric.ridge);
         run.facts
             .insert("negative_share".into(), metric.negative_share);
-        run.facts.insert("rank".into(), metric.root.nrows() as f64);
-        let weights = product(metric.root.as_ref(), basis.transpose());
-        field.carry_back(&rows_from(weights.as_ref()), 1.0, true)
+        let positive = metric.positive;
+        let kept = if settings.definite {
+            metric.root.as_ref().subrows(0, positive)
+        } else {
+            metric.root.as_ref()
+        };
+        run.facts.insert("rank".into(), kept.nrows() as f64);
+        let weights = product(kept, basis.transpose());
+        match field.carry_back(&rows_from(weights.as_ref()), 1.0, true)? {
+            Map::LowRank(map) if !settings.definite => {
+                Ok(Map::Indefinite(Indefinite::new(map, positive)?))
+            }
+            map => Ok(map),
+        }
     }
 }
 
-/// (relevant + ridge)⁻¹ − (irrelevant + ridge)⁻¹, projected onto the positive semidefinite matrices.
+/// (relevant + ridge)⁻¹ − (irrelevant + ridge)⁻¹.
 struct LogRatio {
-    /// A factor of it, a row for each positive eigenvalue.
+    /// A factor of it: a row for each positive eigenvalue, then one for each negative one.
     root: Mat<f64>,
+    positive: usize,
     ridge: f64,
-    /// Share of the eigenvalues' sizes that the projection removed.
+    /// Share of the eigenvalues' sizes that a projection onto the semidefinite matrices removes.
     negative_share: f64,
 }
 
@@ -118,10 +141,16 @@ fn log_ratio(relevant: &Symmetric, irrelevant: &Symmetric, ridge: f64) -> Result
     if positive == 0 {
         return Err(Differences::nothing_separates());
     }
+    // Noise of the decomposition is not a direction, whatever its sign.
+    let floor = sizes * dim as f64 * f64::EPSILON;
+    let negative = (0..dim).filter(|place| eigen.values[*place] < -floor);
+    let places: Vec<usize> = (0..positive).chain(negative).collect();
     Ok(LogRatio {
-        root: Mat::from_fn(positive, dim, |row, column| {
-            eigen.values[row].sqrt() * eigen.vectors[(column, row)]
+        root: Mat::from_fn(places.len(), dim, |row, column| {
+            let place = places[row];
+            eigen.values[place].abs().sqrt() * eigen.vectors[(column, place)]
         }),
+        positive,
         ridge,
         negative_share: eigen.values.iter().map(|v| (-v).max(0.0)).sum::<f64>() / sizes,
     })
@@ -138,8 +167,9 @@ fn inverse(of: &Eigen, ridge: f64, floor: f64) -> Mat<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::MemoryCorpus;
-    use crate::linalg::RowBuf;
+    use crate::data::{Batch, MemoryCorpus};
+    use crate::linalg::{RowBuf, Rows};
+    use crate::metric::{Chain, Metric};
     use crate::supervision::{Labels, Supervision};
 
     /// Classes {(0, 0), (2, 0)}, {(0, 4), (2, 4)} and so on: relevant pairs differ by (±2, 0).
@@ -179,6 +209,32 @@ mod tests {
         assert!((run.facts["ridge_added"] - 1.0).abs() < 1e-9);
         let share = (2.0 / 15.0) / (2.0 / 15.0 + 32.0 / 33.0);
         assert!((run.facts["negative_share"] - share).abs() < 1e-9);
+    }
+
+    #[test]
+    fn unprojected_it_keeps_what_counts_against() {
+        // The same M = diag(−2/15, 32/33).
+        let corpus = ladder();
+        let labels = Labels::from_numbers(&[0, 0, 1, 1, 2, 2]).unwrap();
+        let supervision = Supervision::labels(labels);
+        let problem = Problem::new(&corpus, &supervision).unwrap();
+        let learner = Kissme {
+            rank: 2,
+            ridge: 0.5,
+            definite: false,
+            ..Kissme::default()
+        };
+        let learner = learner.check().unwrap();
+        let map = learner.fit(&problem, &mut Run::new(1)).unwrap();
+        let chain = Chain::new(2, Vec::new(), map, learner.spaces()[0]).unwrap();
+        let (query, items) = ([1.0, 4.0], [4.0, 4.0, 1.0, 7.0]);
+        let batch = |values| Batch::new(Rows::new(values, 2).unwrap());
+        let mut found = Vec::new();
+        let asked = chain.dissimilarity(&batch(&query), &batch(&items), &mut found);
+        asked.unwrap();
+        for (found, expected) in found.iter().zip([-9.0 * 2.0 / 15.0, 9.0 * 32.0 / 33.0]) {
+            assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        }
     }
 
     #[test]

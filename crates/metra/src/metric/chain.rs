@@ -151,6 +151,10 @@ impl Chain {
         let prepared = chain.prepared_dim()?;
         chain.map.check(prepared)?;
         chain.space.check(chain.map.output_dim(prepared))?;
+        if matches!(chain.map, Map::Indefinite(_)) && space != Space::InnerProduct {
+            let expected = "dot: the map of an indefinite metric gives vectors for it alone";
+            return Err(Error::parameter("score", expected, space));
+        }
         Ok(chain)
     }
 

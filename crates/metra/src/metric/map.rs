@@ -1,6 +1,6 @@
 //! What a learner gives: the map from prepared vectors to vectors that a space compares.
 
-use super::{LowRank, Side};
+use super::{Indefinite, LowRank, Side};
 use crate::linalg::{Kernel, RowBuf, Rows, gram};
 use crate::{Error, Result};
 
@@ -23,6 +23,8 @@ pub enum Map {
     },
     /// A linear map of the kernel values with landmark vectors.
     Kernel(KernelMap),
+    /// A squared distance whose matrix may have negative eigenvalues.
+    Indefinite(Indefinite),
 }
 
 /// z = A k(x) − b, where k(x) are the kernel values of x with the landmarks.
@@ -97,6 +99,7 @@ impl Map {
             Map::Diagonal(factors) => Some(factors.len()),
             Map::Bilinear { query, .. } => Some(query.input_dim()),
             Map::Kernel(map) => Some(map.landmarks.dim()),
+            Map::Indefinite(map) => Some(map.map().input_dim()),
         }
     }
 
@@ -107,7 +110,13 @@ impl Map {
             Map::LowRank(map) => map.output_dim(),
             Map::Bilinear { query, .. } => query.output_dim(),
             Map::Kernel(map) => map.map.output_dim(),
+            Map::Indefinite(map) => map.output_dim(),
         }
+    }
+
+    /// Whether queries are mapped otherwise than items.
+    pub fn has_two_sides(&self) -> bool {
+        matches!(self, Map::Bilinear { .. } | Map::Indefinite(_))
     }
 
     /// An error if the parts do not fit each other or rows of `input` numbers.
@@ -160,6 +169,7 @@ impl Map {
             | (Map::Bilinear { query: map, .. }, Side::Query)
             | (Map::Bilinear { item: map, .. }, Side::Item) => map.apply(rows, out),
             (Map::Kernel(map), _) => map.apply(first, rows, out),
+            (Map::Indefinite(map), _) => map.apply(side, rows, out),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod chain;
 mod embed;
+mod indefinite;
 mod low_rank;
 mod map;
 mod model;
@@ -12,10 +13,11 @@ mod space;
 
 pub use chain::{Chain, Step};
 pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
+pub use indefinite::Indefinite;
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
 pub use model::{Decision, Gain, HeldOut, Model, Origin};
-pub use plan::{Distance, Plan, Way, Wish, agreement};
+pub use plan::{Distance, Element, Plan, Store, Surveyed, Way, Wish, agreement, fold};
 pub use space::Space;
 
 use crate::Result;

@@ -5,7 +5,7 @@
 //! anything is believed, and the parts' meaning before a model exists.
 
 use super::model::{Decision, Model, Origin};
-use super::{Chain, KernelMap, LowRank, Map, Space, Step};
+use super::{Chain, Indefinite, KernelMap, LowRank, Map, Space, Step};
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, RowBuf, Rows};
 use crate::{Error, Result};
@@ -70,6 +70,10 @@ enum MapHeader {
     },
     Kernel {
         kernel: Kernel,
+        offset: bool,
+    },
+    Indefinite {
+        positive: usize,
         offset: bool,
     },
 }
@@ -150,6 +154,10 @@ impl Model {
             Map::Kernel(map) => put_kernel(&mut tensors, "map.", map, |kernel, offset| {
                 MapHeader::Kernel { kernel, offset }
             }),
+            Map::Indefinite(map) => MapHeader::Indefinite {
+                positive: map.positive(),
+                offset: put_map(&mut tensors, "map.", map.map()),
+            },
         };
         if let Some(narrowing) = &self.narrowing {
             tensors.insert(
@@ -471,6 +479,10 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
         },
         MapHeader::Kernel { kernel, offset } => {
             Map::Kernel(tensors.kernel("map.", kernel, offset)?)
+        }
+        MapHeader::Indefinite { positive, offset } => {
+            let map = tensors.map("map.", offset)?;
+            Map::Indefinite(Indefinite::new(map, positive).map_err(broken)?)
         }
     };
     if let Some(name) = tensors.0.keys().next() {

@@ -501,7 +501,7 @@ fn no_camera() -> Error {
 
 /// Whether a ranking by this map can be re-ranked.
 fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
-    if matches!(map, Map::Bilinear { .. }) {
+    if map.has_two_sides() {
         let expected = "absent for two maps: it compares queries with each other";
         return Err(Error::parameter("rerank", expected, "given"));
     }

@@ -3,12 +3,12 @@
 #[cfg(feature = "cluster")]
 mod away;
 
-use crate::args::{Away, Columns, Common};
+use crate::args::{Away, Columns, Common, SideName};
 use crate::load::{in_file, load, model_groups, narrowing_of};
 use crate::progress::Reporter;
 use crate::{STOP, print};
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use metra::linalg::RowBuf;
 use metra::metric::{Embedding, Model, Side, for_each_embedded};
 use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter};
@@ -45,12 +45,6 @@ pub(crate) struct Embed {
     /// Write numbers of 16 bits
     #[arg(long, requires = "cluster", help_heading = "Tables elsewhere")]
     f16: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum SideName {
-    Query,
-    Item,
 }
 
 #[derive(Serialize)]
@@ -107,10 +101,7 @@ impl Embed {
         } else {
             Writer::Npy(NpyWriter::create(&self.output, rows, dim)?)
         };
-        let side = match self.side {
-            SideName::Query => Side::Query,
-            SideName::Item => Side::Item,
-        };
+        let side = Side::from(self.side);
         let mut reporter = Reporter::new();
         reporter.start("embed");
         let mut done = 0;

@@ -18,7 +18,7 @@ use metra::evaluate::{
     AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
     ReIdentification, Ties, Truth, evaluate, evaluate_ranking, evaluate_reranked,
 };
-use metra::metric::{Chain, Embedding, Map, Model, Side, Space, embed_corpus};
+use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
 use metra::search::Rerank;
 use metra::study::{
     Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
@@ -369,7 +369,7 @@ impl Eval {
             bail!("name the column of class labels with --label");
         };
         ensure!(
-            self.rerank.is_none() || !matches!(chain.map(), Map::Bilinear { .. }),
+            self.rerank.is_none() || !chain.map().has_two_sides(),
             "--rerank compares queries with each other: it needs one map for queries and items"
         );
         let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);

@@ -32,25 +32,12 @@ pub(super) enum Linear {
 impl Affine {
     /// What the chain does to items, or the name of the step that is not affine.
     pub(super) fn of_items(chain: &Chain) -> Result<Self, String> {
-        let dim = Embedding::input_dim(chain);
-        let mut affine = Affine {
-            directions: false,
-            linear: Linear::Diagonal(vec![1.0; dim]),
-            offset: vec![0.0; dim],
-        };
+        let mut affine = Affine::identity(Embedding::input_dim(chain));
         for (number, step) in chain.steps().iter().enumerate() {
             match step {
                 Step::Element(ElementMap::Normalise) if number == 0 => affine.directions = true,
-                Step::Centre { mean } => {
-                    for (offset, mean) in affine.offset.iter_mut().zip(mean) {
-                        *offset -= f64::from(*mean);
-                    }
-                }
-                Step::Scale { factors } => affine.scale_columns(factors),
-                Step::Project(map) => affine.project(map),
-                Step::Element(_) | Step::CentreGroups { .. } | Step::Kernel(_) => {
-                    return Err(format!("step \"{}\"", step.name()));
-                }
+                step if affine.then(step) => {}
+                step => return Err(format!("step \"{}\"", step.name())),
             }
         }
         match chain.map() {
@@ -58,8 +45,34 @@ impl Affine {
             Map::Diagonal(factors) => affine.scale_columns(factors),
             Map::LowRank(map) | Map::Bilinear { item: map, .. } => affine.project(map),
             Map::Kernel(_) => return Err("the kernel map".into()),
+            // Plans look at the map inside.
+            Map::Indefinite(_) => return Err("the map of an indefinite metric".into()),
         }
         Ok(affine)
+    }
+
+    /// Rows of `dim` numbers as they are.
+    pub(super) fn identity(dim: usize) -> Self {
+        Affine {
+            directions: false,
+            linear: Linear::Diagonal(vec![1.0; dim]),
+            offset: vec![0.0; dim],
+        }
+    }
+
+    /// This map and then the step, or `false` and no change where the step is not affine.
+    pub(super) fn then(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Centre { mean } => {
+                for (offset, mean) in self.offset.iter_mut().zip(mean) {
+                    *offset -= f64::from(*mean);
+                }
+            }
+            Step::Scale { factors } => self.scale_columns(factors),
+            Step::Project(map) => self.project(map),
+            Step::Element(_) | Step::CentreGroups { .. } | Step::Kernel(_) => return false,
+        }
+        true
     }
 
     /// The same map for rows that are `1 / factor` times as large.

@@ -5,6 +5,7 @@ use super::{Affine, Distance, Form, Plan};
 use crate::data::{Batch, check_rows};
 use crate::linalg::{RowBuf, Rows};
 use crate::metric::chain::{length, normalise};
+use crate::metric::indefinite::{signed_square, turn};
 use crate::metric::{Embedding, Space};
 use crate::{Error, Result};
 
@@ -15,7 +16,7 @@ impl Plan {
         self.chain.check_dim(batch)?;
         let mut mapped = RowBuf::empty(1);
         match &self.form {
-            Form::Mapped { .. } | Form::UnitLength => {
+            Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
                 self.chain.embed_items(first, batch, out)?;
                 self.finish_mapped(first, out)?;
             }
@@ -24,7 +25,7 @@ impl Plan {
                 self.subtract_centre(&mut mapped);
                 out.reset(mapped.len(), self.item_dim());
                 for (number, row) in mapped.rows().iter().enumerate() {
-                    let own = -0.5 * row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+                    let own = -0.5 * signed_square(row, self.positive);
                     write(out.row_mut(number), row.iter().copied().chain([own as f32]));
                 }
             }
@@ -44,7 +45,8 @@ impl Plan {
                 for (number, (row, z)) in batch.rows.iter().zip(mapped.rows().iter()).enumerate() {
                     let squares = z.iter().enumerate().map(|(at, value)| {
                         let origin = centre.as_ref().and_then(|c| c.get(at)).unwrap_or(&0.0);
-                        (f64::from(*value) - origin).powi(2)
+                        let square = (f64::from(*value) - origin).powi(2);
+                        if at < self.positive { square } else { -square }
                     });
                     let own = -0.5 * squares.sum::<f64>();
                     let stored = row.iter().map(|v| f64::from(*v) / input.scale);
@@ -72,7 +74,7 @@ impl Plan {
         let mut mapped = RowBuf::empty(1);
         self.chain.embed_queries(first, batch, &mut mapped)?;
         match &self.form {
-            Form::Mapped { .. } | Form::UnitLength => {
+            Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
                 *out = mapped;
                 self.finish_mapped(first, out)?;
             }
@@ -80,7 +82,9 @@ impl Plan {
                 self.subtract_centre(&mut mapped);
                 out.reset(mapped.len(), self.item_dim());
                 for (number, row) in mapped.rows().iter().enumerate() {
-                    write(out.row_mut(number), row.iter().copied().chain([1.0]));
+                    let asked = out.row_mut(number);
+                    write(asked, row.iter().copied().chain([1.0]));
+                    turn(&mut asked[..row.len()], self.positive);
                 }
             }
             Form::Input(input) => {
@@ -96,7 +100,16 @@ impl Plan {
                 self.take_back(affine, mapped.rows(), shift, factor, None, out);
             }
             Form::InputAndNorm(input) => {
-                let centre = self.wide_centre();
+                let mut centre = self.wide_centre();
+                for origin in centre.iter_mut().flatten().skip(self.positive) {
+                    *origin = -*origin;
+                }
+                for row in mapped
+                    .values_mut()
+                    .chunks_exact_mut(self.chain.output_dim())
+                {
+                    turn(row, self.positive);
+                }
                 let ones = vec![1.0; mapped.len()];
                 let affine = &input.affine;
                 self.take_back(

@@ -21,22 +21,32 @@
 //! cosine puts in. Where items are divided by their length before all else, cosine stores serve the
 //! inner product over their raw items as well.
 //!
+//! - indefinite squared distance, −½ (z_qᵀ S z_q − 2 (S z_q) · z + zᵀ S z) with S the signs of the
+//!   coordinates: an extra coordinate again, with S z_q for z_q and zᵀ S z for |z|².
+//!
 //! A translation of both sides leaves squared distances alone, but −½ |z|² in f32 drowns everything
 //! where z lies far from the origin. Maps that learners give are centred; where one is not,
 //! [`Plan::centred_on`] moves the origin into a sample of items.
 //!
 //! Left out, because it is not exact or not possible without more: inner product in a store that has
-//! l2 alone (needs a bound on all lengths, also of items to come) and block distances.
+//! l2 alone (needs a bound on all lengths, also of items to come). Sums of block distances are in no
+//! store either, but the Euclidean distance over the same vectors is never above them, so that it
+//! finds candidates and says when there are enough: [`Way::Candidates`], [`Plan::ranks_again`].
 
 mod affine;
 mod agreement;
 mod apply;
+mod describe;
+mod fold;
+mod store;
 #[cfg(test)]
 mod tests;
 mod ways;
 mod wish;
 
 pub use agreement::agreement;
+pub use fold::fold;
+pub use store::{Element, Store};
 pub use wish::{Distance, Way, Wish};
 
 use super::{Chain, Embedding, Model, Space};
@@ -46,7 +56,7 @@ use crate::{Error, Result};
 use affine::Affine;
 use std::sync::Arc;
 
-/// One exact way to serve a metric from a vector store.
+/// One way to serve a metric from a vector store, exact but for [`Way::Candidates`].
 ///
 /// The cost is that of the chain for every item (nothing for [`Way::QueryOnly`]) and, for ways that
 /// keep the input's coordinates, one product more with the map for every query.
@@ -67,6 +77,30 @@ pub struct Plan {
     form: Form,
     /// Taken from mapped vectors of both sides.
     centre: Option<Vec<f32>>,
+    /// Mapped coordinates that count for a squared distance; the others, which only an indefinite
+    /// metric has, count against it. `chain` ends with the map inside it then.
+    positive: usize,
+}
+
+/// One way that was looked at for a wish.
+#[derive(Debug, Clone)]
+pub struct Surveyed {
+    /// The way.
+    pub way: Way,
+    /// The plan, where the metric has this way.
+    pub plan: Option<Plan>,
+    /// Why it does not serve; absent where it does.
+    pub refusal: Option<String>,
+}
+
+impl Surveyed {
+    /// The plan's name, or that of the way where there is no plan.
+    pub fn name(&self) -> String {
+        match &self.plan {
+            Some(plan) => plan.name(),
+            None => self.way.to_string(),
+        }
+    }
 }
 
 /// What a stored vector is made of, with z the mapped and x the input vector.
@@ -74,6 +108,8 @@ pub struct Plan {
 enum Form {
     /// z; `untouched` where that is x itself.
     Mapped { untouched: bool },
+    /// z, of which more are fetched than asked for and ranked again.
+    Candidates,
     /// z/|z|.
     UnitLength,
     /// (z, −½ |z|²).
@@ -118,10 +154,40 @@ impl Plan {
         ways::choose(&model.chain, model.narrowing.as_ref(), wish)
     }
 
+    /// Every way of a model, the preferred first, with what speaks against it.
+    pub fn survey(model: &Model, wish: &Wish) -> Result<Vec<Surveyed>> {
+        ways::survey(&model.chain, model.narrowing.as_ref(), wish)
+    }
+
+    /// The plan of a model that is known by its way, distance and size: what was written down beside
+    /// stored vectors. A centre comes on top ([`Plan::with_centre`]).
+    pub fn find(model: &Model, way: Way, distance: Distance, dimension: usize) -> Result<Plan> {
+        let wanted = |plan: &Plan| {
+            (plan.way(), plan.distance, plan.item_dim()) == (way, distance, dimension)
+        };
+        let all = Plan::all_for_model(model)?;
+        let listed: Vec<String> = all.iter().map(Plan::name).collect();
+        all.into_iter().find(wanted).ok_or_else(|| Error::Plan {
+            wanted: format!("the model as {way} by {distance} in {dimension} dimensions"),
+            refusals: vec![format!("it has {}", listed.join(", "))],
+        })
+    }
+
+    /// Its way, distance and size, which tell it from the other plans of a model.
+    pub fn name(&self) -> String {
+        format!(
+            "{} by {} in {} dimensions",
+            self.way(),
+            self.distance,
+            self.item_dim()
+        )
+    }
+
     /// How the metric is served.
     pub fn way(&self) -> Way {
         match self.form {
             Form::Mapped { .. } | Form::UnitLength => Way::Mapped,
+            Form::Candidates => Way::Candidates,
             Form::Input(_) => Way::QueryOnly,
             Form::MappedAndNorm | Form::InputAndNorm(_) => Way::ExtraCoordinate,
             Form::Rescaled(_) => Way::Rescaled,
@@ -137,7 +203,7 @@ impl Plan {
     pub fn item_dim(&self) -> usize {
         let mapped = self.chain.output_dim();
         match &self.form {
-            Form::Mapped { .. } | Form::UnitLength => mapped,
+            Form::Mapped { .. } | Form::UnitLength | Form::Candidates => mapped,
             Form::MappedAndNorm => mapped + 1,
             Form::Input(_) => self.input_dim(),
             Form::InputAndNorm(_) => self.input_dim() + 1,
@@ -168,6 +234,16 @@ impl Plan {
     /// one number of it.
     pub fn holds_input(&self) -> bool {
         self.items_stay() || matches!(self.form, Form::InputAndNorm(_))
+    }
+
+    /// How fetched candidates are compared again, stored vector with asked vector, where the store's
+    /// order is not the metric's: fetch more than are wanted.
+    ///
+    /// The Euclidean distance (not squared) is never above a sum of block distances, so that the k
+    /// nearest of the candidates are exact as soon as the k-th is not farther by the metric than the
+    /// last candidate is in the store.
+    pub fn ranks_again(&self) -> Option<Space> {
+        matches!(self.form, Form::Candidates).then(|| self.chain.space())
     }
 
     /// The point that is taken from mapped vectors of both sides, if there is one.
@@ -222,61 +298,8 @@ impl Plan {
 
     /// Whether the origin of mapped vectors is free and matters.
     fn moves(&self) -> bool {
-        let squared = self.chain.space() == Space::SquaredL2;
+        let squared = matches!(self.chain.space(), Space::SquaredL2 | Space::Blocks { .. });
         squared && !matches!(self.form, Form::Input(_))
-    }
-
-    /// What to store, what to ask and what it costs, in lines of text.
-    pub fn describe(&self) -> String {
-        let (store, ask) = match &self.form {
-            Form::Mapped { untouched: true } if self.items_stay() => {
-                ("the items as they are", "the mapped query")
-            }
-            Form::Mapped { .. } => ("mapped items z", "the mapped query"),
-            Form::UnitLength => (
-                "mapped items at length 1, z/|z|",
-                "the mapped query at length 1",
-            ),
-            Form::MappedAndNorm => (
-                "mapped items and one coordinate, (z, -|z|^2/2)",
-                "the mapped query and a 1",
-            ),
-            Form::Input(_) => (
-                "the items as they are",
-                "the mapped query taken back by the map of items, A'z",
-            ),
-            Form::InputAndNorm(_) => (
-                "the items with one coordinate added, (x, -|z|^2/2)",
-                "the mapped query taken back by the map of items, and a 1: (A'z, 1)",
-            ),
-            Form::Rescaled(input) if input.affine.is_linear() => (
-                "items divided by their mapped length, x/|z|",
-                "the mapped query taken back by the map of items, A'z/|z|",
-            ),
-            Form::Rescaled(_) => (
-                "items and a 1 divided by their mapped length, (x, 1)/|z|",
-                "the mapped query taken back by the map of items, (A'z, z.b)/|z|",
-            ),
-        };
-        let compare = match self.distance {
-            Distance::SquaredL2 => "l2 (Euclidean distance, squared or not); smaller is nearer",
-            Distance::InnerProduct => "ip (inner product); larger is nearer",
-            Distance::Cosine => "cosine; larger is nearer, and lengths do not count",
-        };
-        let work = if self.items_stay() {
-            "nothing to write: an index by this distance over the items serves as it is"
-        } else {
-            "every item is written, and the index built, again"
-        };
-        let dim = self.item_dim();
-        format!(
-            "way      {}\nstore    {store}\nask      {ask}\ncompare  {compare}\ncost     {dim} \
-             numbers, {} bytes an item as f32 (the input has {}); {work}\norder    the metric's own, \
-             wherever scores differ by more than 1e-5 of their range",
-            self.way(),
-            4 * dim,
-            self.input_dim(),
-        )
     }
 }
 

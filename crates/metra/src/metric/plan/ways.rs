@@ -1,8 +1,8 @@
 //! Which ways a metric has, which of them fits a wish, and why the others do not.
 
-use super::{Affine, Distance, Form, Input, Plan, Way, Wish};
+use super::{Affine, Distance, Form, Input, Plan, Surveyed, Way, Wish};
 use crate::data::Narrowing;
-use crate::metric::{Chain, Embedding, Space};
+use crate::metric::{Chain, Embedding, Map, Space};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -20,35 +20,62 @@ pub(super) fn all(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Pl
     Ok(ways(chain, narrowing)?.into_iter().flatten().collect())
 }
 
-/// What [`Plan::choose`] gives.
-pub(super) fn choose(chain: &Chain, narrowing: Option<&Narrowing>, wish: &Wish) -> Result<Plan> {
+/// What [`Plan::survey`] gives.
+pub(super) fn survey(
+    chain: &Chain,
+    narrowing: Option<&Narrowing>,
+    wish: &Wish,
+) -> Result<Vec<Surveyed>> {
     if wish.distances.is_empty() {
         let expected = "at least one of l2, ip and cosine";
         return Err(Error::parameter("the store's distances", expected, "none"));
     }
+    let surveyed = ways(chain, narrowing)?.into_iter().map(|way| match way {
+        Ok(plan) => Surveyed {
+            way: plan.way(),
+            refusal: against(&plan, wish),
+            plan: Some(plan),
+        },
+        Err(Refusal { way, reason }) => Surveyed {
+            way,
+            plan: None,
+            refusal: Some(reason),
+        },
+    });
+    Ok(surveyed.collect())
+}
+
+/// What [`Plan::choose`] gives.
+pub(super) fn choose(chain: &Chain, narrowing: Option<&Narrowing>, wish: &Wish) -> Result<Plan> {
     let mut refusals = Vec::new();
-    for way in ways(chain, narrowing)? {
-        match way {
-            Ok(plan) => match against(&plan, wish) {
-                None => return Ok(plan),
-                Some(reason) => refusals.push(format!(
-                    "{} by {} in {} dimensions: {reason}",
-                    plan.way(),
-                    plan.distance,
-                    plan.item_dim()
-                )),
-            },
-            Err(refusal) => refusals.push(format!("{}: {}", refusal.way, refusal.reason)),
+    for found in survey(chain, narrowing, wish)? {
+        let name = found.name();
+        match (found.plan, found.refusal) {
+            (Some(plan), None) => return Ok(plan),
+            (_, reason) => refusals.push(format!("{name}: {}", reason.unwrap_or_default())),
         }
     }
     Err(Error::Plan {
-        wanted: format!("a metric compared by {} {wish}", chain.space()),
+        wanted: format!("{} {wish}", metric_name(chain)),
         refusals,
     })
 }
 
 /// Why an exact plan does not fit the wish.
 fn against(plan: &Plan, wish: &Wish) -> Option<String> {
+    if wish.way.is_some_and(|way| way != plan.way()) {
+        return Some("another way was asked for".into());
+    }
+    if plan.ranks_again().is_some() && !wish.candidates {
+        return Some(
+            "it finds candidates only, and an exact plan was asked for: say that candidates will do, \
+             fetch more than are wanted and rank them again with the metric"
+                .into(),
+        );
+    }
+    if wish.keep_input && !plan.holds_input() {
+        return Some("stored vectors would not begin with the input".into());
+    }
     if wish.keep_items && !plan.items_stay() {
         return Some(match plan.form {
             Form::InputAndNorm(_) => "items keep their numbers, but get one coordinate more".into(),
@@ -84,7 +111,7 @@ fn against(plan: &Plan, wish: &Wish) -> Option<String> {
 /// Every way in the order of preference: mapped vectors are small and any store's index takes them;
 /// then what leaves items alone; then what writes them in other forms, the smaller first.
 fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan, Refusal>>> {
-    let chain = Arc::new(chain.clone());
+    let (chain, positive) = inside(chain)?;
     let input = input(&chain, narrowing).map(Arc::new);
     let untouched = narrowing.is_none() && input.as_ref().is_ok_and(|i| i.affine.is_identity());
     let plan = |form: Form, distance: Distance| Plan {
@@ -92,6 +119,7 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
         distance,
         form,
         centre: None,
+        positive,
     };
     let over_input = |way: Way, form: fn(Arc<Input>) -> Form| {
         let input = whole(&input).map_err(|reason| Refusal { way, reason })?;
@@ -113,7 +141,23 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
     let mapped = Form::Mapped { untouched };
     let not_cosine = refuse(Way::Rescaled, "serves metrics compared by cosine");
     let not_squared = refuse(Way::ExtraCoordinate, "serves metrics compared by euclid");
+    let indefinite = positive < chain.output_dim();
     Ok(match chain.space() {
+        Space::SquaredL2 if indefinite => vec![
+            refuse(
+                Way::Mapped,
+                "no store has directions that count against a distance: one more coordinate holds \
+                 their part (extra-coordinate)",
+            ),
+            refuse(
+                Way::QueryOnly,
+                "every item's own part of the distance counts, and a query cannot know it: one more \
+                 coordinate of the items can (extra-coordinate)",
+            ),
+            Ok(plan(Form::MappedAndNorm, Distance::InnerProduct)),
+            over_input(Way::ExtraCoordinate, Form::InputAndNorm),
+            not_cosine,
+        ],
         Space::SquaredL2 => vec![
             Ok(plan(mapped, Distance::SquaredL2)),
             query_only(),
@@ -135,17 +179,27 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
             over_input(Way::Rescaled, Form::Rescaled),
             not_squared,
         ],
-        Space::Blocks { .. } => {
-            return Err(Error::Plan {
-                wanted: format!("a metric compared by {}", chain.space()),
-                refusals: vec![
-                    "no vector store has sums of distances within blocks: fetch candidates by one \
-                     of its distances and re-rank them with the metric"
-                        .into(),
-                ],
-            });
-        }
+        Space::Blocks { .. } => vec![Ok(plan(Form::Candidates, Distance::SquaredL2))],
     })
+}
+
+/// The chain whose vectors plans speak of, and how many of their numbers count for a distance: all,
+/// but for an indefinite metric, which is a squared distance of signs over the map inside it.
+fn inside(chain: &Chain) -> Result<(Arc<Chain>, usize)> {
+    let Map::Indefinite(map) = chain.map() else {
+        return Ok((Arc::new(chain.clone()), chain.output_dim()));
+    };
+    let mapped = Map::LowRank(map.map().clone());
+    let (dim, steps) = (Embedding::input_dim(chain), chain.steps().to_vec());
+    let inner = Chain::new(dim, steps, mapped, Space::SquaredL2)?;
+    Ok((Arc::new(inner), map.positive()))
+}
+
+fn metric_name(chain: &Chain) -> String {
+    match chain.map() {
+        Map::Indefinite(_) => "an indefinite metric".into(),
+        _ => format!("a metric compared by {}", chain.space()),
+    }
 }
 
 /// The affine map from the vectors in the store, or the reason why there is none.

@@ -32,6 +32,9 @@ pub enum Way {
     ExtraCoordinate,
     /// Items are divided by the length that they have after the map.
     Rescaled,
+    /// Both sides go through the maps and the store finds candidates, which the metric ranks again:
+    /// the only way that is not exact by itself.
+    Candidates,
 }
 
 /// What a plan has to keep to.
@@ -41,8 +44,15 @@ pub struct Wish {
     pub distances: Vec<Distance>,
     /// Whether the item vectors in the store must stay as they are, to the last number.
     pub keep_items: bool,
+    /// Whether stored vectors must begin with the input vector, so that another model changes one
+    /// number of each at most.
+    pub keep_input: bool,
     /// The most numbers in a stored vector, where the store or its index has a limit.
     pub most_dimensions: Option<usize>,
+    /// The only way that will do, if not any.
+    pub way: Option<Way>,
+    /// Whether candidates will do, which the metric ranks again, for metrics that no store has.
+    pub candidates: bool,
 }
 
 impl Distance {
@@ -84,11 +94,12 @@ impl FromStr for Distance {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 4] = [
+    pub const ALL: [Way; 5] = [
         Way::Mapped,
         Way::QueryOnly,
         Way::ExtraCoordinate,
         Way::Rescaled,
+        Way::Candidates,
     ];
 }
 
@@ -99,6 +110,7 @@ impl fmt::Display for Way {
             Way::QueryOnly => "query-only",
             Way::ExtraCoordinate => "extra-coordinate",
             Way::Rescaled => "rescaled",
+            Way::Candidates => "candidates",
         })
     }
 }
@@ -109,7 +121,7 @@ impl FromStr for Way {
     fn from_str(name: &str) -> Result<Self> {
         let found = Way::ALL.into_iter().find(|w| w.to_string() == name);
         found.ok_or_else(|| {
-            let expected = "mapped, query-only, extra-coordinate or rescaled";
+            let expected = "mapped, query-only, extra-coordinate, rescaled or candidates";
             Error::parameter("way", expected, name)
         })
     }
@@ -121,7 +133,10 @@ impl Default for Wish {
         Wish {
             distances: Distance::ALL.to_vec(),
             keep_items: false,
+            keep_input: false,
             most_dimensions: None,
+            way: None,
+            candidates: false,
         }
     }
 }
@@ -133,8 +148,14 @@ impl fmt::Display for Wish {
         if self.keep_items {
             f.write_str(", with items kept as they are")?;
         }
-        match self.most_dimensions {
-            Some(most) => write!(f, ", in at most {most} dimensions"),
+        if self.keep_input {
+            f.write_str(", with the input in front of every stored vector")?;
+        }
+        if let Some(most) = self.most_dimensions {
+            write!(f, ", in at most {most} dimensions")?;
+        }
+        match self.way {
+            Some(way) => write!(f, ", by the way {way}"),
             None => Ok(()),
         }
     }

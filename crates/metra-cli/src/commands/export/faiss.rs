@@ -1,0 +1,111 @@
+//! An index of FAISS: empty, filled with items, or one that is there already with the map in front.
+
+use super::{Done, Export, Format, plan};
+use crate::STOP;
+use crate::args::{Columns, Common, SideName};
+use crate::load::{in_file, load, model_groups, narrowing_of};
+use crate::progress::Reporter;
+use anyhow::{Context, Result, bail};
+use metra::metric::{Distance, Model, Plan, Side, for_each_embedded};
+use metra_files::Target;
+use metra_stores::export::{self, FaissIndex, FaissWriter, wrap_faiss};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// What FAISS compares by; cosines are inner products at length 1 there.
+const OFFERED: [Distance; 2] = [Distance::SquaredL2, Distance::InnerProduct];
+
+impl Export {
+    pub(super) fn faiss(&self, model: &Model, common: &Common) -> Result<Done> {
+        let plan = plan(model, self.way, &OFFERED)?;
+        // Items that are given, or in an index already, are mapped: what is left to map are queries.
+        let holds = self.items.is_some() || self.index.is_some() || self.way.is_some();
+        let side = match self.side {
+            Some(SideName::Item) if holds => bail!(
+                "the index holds its items, so that the map in front is that of queries: leave out \
+                 --side item"
+            ),
+            Some(side) => side.into(),
+            None if holds => Side::Query,
+            None => self.side(model)?,
+        };
+        let export = match side {
+            Side::Query => export::Export::queries(model, &plan)?,
+            Side::Item => export::Export::items(model, &plan)?,
+        };
+        let items = match (&self.items, &self.index) {
+            (Some(items), _) => self.fill(model, &plan, &export, items, common)?,
+            (None, Some(index)) => self.wrap(&plan, &export, index)?,
+            (None, None) => {
+                let target = Target::create(&self.output)?;
+                FaissWriter::create(target, &export, &plan, 0)?
+                    .finish()?
+                    .finish()?;
+                0
+            }
+        };
+        let way = Some(plan.way());
+        let done = self.done(Format::Faiss, way, &export, vec![self.output.clone()]);
+        Ok(Done {
+            items: Some(items),
+            ..done
+        })
+    }
+
+    fn fill(
+        &self,
+        model: &Model,
+        plan: &Plan,
+        export: &export::Export,
+        items: &Path,
+        common: &Common,
+    ) -> Result<u64> {
+        let columns = Columns {
+            vector: self.vector.clone(),
+            camera: self.camera.clone(),
+            ..Columns::default()
+        };
+        let rule = narrowing_of(model.narrowing.as_ref());
+        let loaded = load(items, &columns, &[], &self.filters, rule, common)?;
+        let groups = model_groups(model, &loaded)?;
+        let corpus = loaded.table.corpus.as_ref();
+        let rows = corpus.len();
+        let target = Target::create(&self.output)?;
+        let mut writer = FaissWriter::create(target, export, plan, rows)?;
+        let mut reporter = Reporter::new();
+        reporter.start("add items");
+        let mut done = 0;
+        let mut failure = None;
+        let outcome = for_each_embedded(plan, Side::Item, corpus, groups.as_ref(), &mut |block| {
+            if STOP.load(Ordering::Relaxed) {
+                return Err(metra::Error::Interrupted);
+            }
+            if let Err(error) = writer.push(block.rows()) {
+                failure = Some(error);
+                return Err(metra::Error::Interrupted);
+            }
+            done += block.len() as u64;
+            reporter.advance(done, Some(rows), || "rows".into());
+            Ok(())
+        });
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        outcome.map_err(|e| in_file(e, &loaded))?;
+        writer.finish()?.finish()?;
+        reporter.finish();
+        Ok(rows)
+    }
+
+    fn wrap(&self, plan: &Plan, export: &export::Export, path: &Path) -> Result<u64> {
+        let file = File::open(path).with_context(|| path.display().to_string())?;
+        let mut reader = BufReader::new(file);
+        let index = FaissIndex::read(path, &mut reader)?;
+        let mut target = Target::create(&self.output)?;
+        wrap_faiss(&mut target, export, plan, path, &index, &mut reader)?;
+        target.finish()?;
+        Ok(index.rows)
+    }
+}

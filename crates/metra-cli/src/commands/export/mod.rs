@@ -1,0 +1,345 @@
+//! `metra export`: a model's map as a file that other programs read.
+//!
+//! By default that is the metric's own map, as `metra embed` applies it. With `--way` it is what a
+//! store is asked with by that plan, and files of FAISS and SQL, which compare as well, always follow
+//! a plan.
+
+mod faiss;
+
+use crate::args::{Common, SideName};
+use crate::print;
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use metra::linalg::Rows;
+use metra::metric::{Distance, Model, Plan, Side, Way, Wish};
+use metra_files::{Filter, NpyWriter, Target};
+use metra_stores::export::{self, Columns};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL.
+#[derive(Args)]
+pub(crate) struct Export {
+    /// The model file
+    model: PathBuf,
+    /// Where to write: .faiss, .onnx, .npy, .safetensors, .h or .sql
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The format, where the file's name does not say it
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<Format>,
+    /// Whose map, where queries and items have one each
+    #[arg(long, value_enum, conflicts_with = "way")]
+    side: Option<SideName>,
+    /// Map queries as this plan asks its store: mapped, query-only, extra-coordinate,
+    /// rescaled or candidates
+    #[arg(long)]
+    way: Option<Way>,
+    /// Divide by the length at the end, so that inner products of a cosine model are cosines
+    #[arg(long, conflicts_with = "way")]
+    normalise: bool,
+    /// Items to put into the index, mapped (.parquet, .npy, .csv, .tsv); their numbers are those of
+    /// the rows
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "FAISS",
+        conflicts_with = "index"
+    )]
+    items: Option<PathBuf>,
+    /// Column of their vectors
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        help_heading = "FAISS",
+        requires = "items"
+    )]
+    vector: Option<String>,
+    /// Column of the camera or session that they come from
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        help_heading = "FAISS",
+        requires = "items"
+    )]
+    camera: Option<String>,
+    /// Keep only items with this value (column=value or column!=value; repeatable)
+    #[arg(
+        long = "where",
+        value_name = "FILTER",
+        help_heading = "FAISS",
+        requires = "items"
+    )]
+    filters: Vec<Filter>,
+    /// An index that holds the items already, as the plan stores them, to put the map in front of
+    #[arg(long, value_name = "FILE", help_heading = "FAISS")]
+    index: Option<PathBuf>,
+    /// Table of the items
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "SQL",
+        default_value = "items"
+    )]
+    table: String,
+    /// Its column of ids
+    #[arg(long, value_name = "NAME", help_heading = "SQL", default_value = "id")]
+    id: String,
+    /// Its column of vectors, as the plan stores them
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "SQL",
+        default_value = "embedding"
+    )]
+    column: String,
+    /// What the index over it compares by: l2, ip or cosine (default: what suits the model)
+    #[arg(long, help_heading = "SQL")]
+    distance: Option<Distance>,
+    /// Name in the file: of the C function or the SQL function (default: the file's own)
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Format {
+    /// An index file whose vectors are mapped on their way in
+    Faiss,
+    /// A model with the input `vector` and the output `embedding`
+    Onnx,
+    /// The matrix; its offset, if there is one, in a second file NAME.offset.npy
+    Npy,
+    /// The tensors `weight` and `bias`, as torch.nn.Linear loads them
+    Safetensors,
+    /// A C header with the matrix and a function
+    C,
+    /// A query for pgvector, and a function that maps it in the database
+    Sql,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Done {
+    format: Format,
+    side: &'static str,
+    way: Option<Way>,
+    input_dim: usize,
+    output_dim: usize,
+    compare: String,
+    /// Items in an index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<u64>,
+    /// Whether queries are mapped in the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<bool>,
+    files: Vec<PathBuf>,
+}
+
+impl Export {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let format = self.format()?;
+        self.fits(format)?;
+        let model = Model::load(&self.model)?;
+        let done = match format {
+            Format::Faiss => self.faiss(&model, common)?,
+            Format::Sql => self.sql(&model)?,
+            other => self.map(&model, other)?,
+        };
+        if common.json {
+            return print::json(&done);
+        }
+        let sizes = format!("{} → {} numbers", done.input_dim, done.output_dim);
+        print::fact("map", &format!("{sizes}, {} side", done.side))?;
+        if let Some(way) = done.way {
+            print::fact("way", &way.to_string())?;
+        }
+        print::fact("compare by", &done.compare)?;
+        if let Some(items) = done.items {
+            print::fact("items", &print::count(items))?;
+        }
+        if let Some(function) = done.function {
+            print::fact(
+                "queries",
+                if function {
+                    "mapped in the database"
+                } else {
+                    "mapped outside the database (the file says why)"
+                },
+            )?;
+        }
+        for file in &done.files {
+            print::fact("output", &file.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn format(&self) -> Result<Format> {
+        if let Some(format) = self.to {
+            return Ok(format);
+        }
+        Ok(match self.output.extension().and_then(|e| e.to_str()) {
+            Some("faiss" | "index") => Format::Faiss,
+            Some("onnx") => Format::Onnx,
+            Some("npy") => Format::Npy,
+            Some("safetensors") => Format::Safetensors,
+            Some("h") => Format::C,
+            Some("sql") => Format::Sql,
+            _ => bail!(
+                "{}: expected .faiss, .onnx, .npy, .safetensors, .h or .sql, or the format with --to",
+                self.output.display()
+            ),
+        })
+    }
+
+    /// Arguments of one format are not silently left out for another.
+    fn fits(&self, format: Format) -> Result<()> {
+        if format != Format::Faiss {
+            ensure!(
+                self.items.is_none() && self.index.is_none(),
+                "--items and --index are for FAISS: no other format holds items"
+            );
+        }
+        if format != Format::Sql {
+            ensure!(
+                self.distance.is_none(),
+                "--distance is for SQL: {}",
+                match format {
+                    Format::Faiss => "FAISS compares as the plan needs it",
+                    _ => "a map alone compares nothing",
+                }
+            );
+        }
+        if self.normalise && matches!(format, Format::Faiss | Format::Sql) {
+            bail!("--normalise is for maps alone: an index divides where its plan says so");
+        }
+        Ok(())
+    }
+
+    /// A map alone.
+    fn map(&self, model: &Model, format: Format) -> Result<Done> {
+        let mut export = match self.way {
+            Some(way) => export::Export::queries(model, &plan(model, Some(way), &Distance::ALL)?)?,
+            None => export::Export::embedding(model, self.side(model)?)?,
+        };
+        if self.normalise {
+            export = export.at_unit_length();
+        }
+        let mut files = vec![self.output.clone()];
+        match format {
+            Format::Npy => files.extend(self.npy(&export)?),
+            _ => {
+                let mut target = Target::create(&self.output)?;
+                match format {
+                    Format::Onnx => export::write_onnx(&mut target, &export)?,
+                    Format::Safetensors => export::write_safetensors(&mut target, &export)?,
+                    _ => export::write_header(&mut target, &export, &self.name()?)?,
+                }
+                target.finish()?;
+            }
+        }
+        Ok(self.done(format, self.way, &export, files))
+    }
+
+    /// The matrix, and the offset to add in a second file where there is one, whose name is given back.
+    fn npy(&self, export: &export::Export) -> Result<Option<PathBuf>> {
+        let map = export.matrix("npy")?;
+        let put = |path: &Path, rows: Rows<'_>| -> Result<()> {
+            let mut writer = NpyWriter::create(path, rows.len() as u64, rows.dim())?;
+            writer.push(rows)?;
+            Ok(writer.finish()?)
+        };
+        put(&self.output, map.weights())?;
+        if map.offset().is_none() {
+            return Ok(None);
+        }
+        let beside = self.output.with_extension("offset.npy");
+        let bias = export::bias(&map);
+        put(&beside, Rows::new(&bias, bias.len())?)?;
+        Ok(Some(beside))
+    }
+
+    fn sql(&self, model: &Model) -> Result<Done> {
+        ensure!(
+            self.side != Some(SideName::Item),
+            "a SQL file asks, so that it maps queries: --side item has no place in it"
+        );
+        let distances = match self.distance {
+            Some(distance) => vec![distance],
+            None => Distance::ALL.to_vec(),
+        };
+        let plan = plan(model, self.way, &distances)?;
+        let export = export::Export::queries(model, &plan)?;
+        let columns = Columns {
+            table: self.table.clone(),
+            id: self.id.clone(),
+            column: self.column.clone(),
+        };
+        let mut target = Target::create(&self.output)?;
+        let function = export::write_sql(&mut target, &export, &plan, &columns, &self.name()?)?;
+        target.finish()?;
+        let done = self.done(
+            Format::Sql,
+            Some(plan.way()),
+            &export,
+            vec![self.output.clone()],
+        );
+        Ok(Done {
+            function: Some(function),
+            ..done
+        })
+    }
+
+    /// The side asked for; one must be named where the two differ.
+    fn side(&self, model: &Model) -> Result<Side> {
+        match self.side {
+            Some(side) => Ok(side.into()),
+            None if model.chain.map().has_two_sides() => {
+                bail!("queries and items have a map each: say --side query or --side item")
+            }
+            None => Ok(Side::Query),
+        }
+    }
+
+    /// What names in the file begin with.
+    fn name(&self) -> Result<String> {
+        match &self.name {
+            Some(name) => Ok(name.clone()),
+            None => {
+                let stem = self.output.file_stem().context("the output has no name")?;
+                Ok(export::c_name(&stem.to_string_lossy()))
+            }
+        }
+    }
+
+    fn done(
+        &self,
+        format: Format,
+        way: Option<Way>,
+        export: &export::Export,
+        files: Vec<PathBuf>,
+    ) -> Done {
+        Done {
+            format,
+            side: export.side_name(),
+            way,
+            input_dim: export.input_dim(),
+            output_dim: export.output_dim(),
+            compare: export.compare().to_owned(),
+            items: None,
+            function: None,
+            files,
+        }
+    }
+}
+
+/// The best plan, or the best by this way, in a store with these distances.
+fn plan(model: &Model, way: Option<Way>, distances: &[Distance]) -> Result<Plan> {
+    let wish = Wish {
+        distances: distances.to_vec(),
+        way,
+        candidates: way == Some(Way::Candidates),
+        ..Wish::default()
+    };
+    Ok(Plan::choose_for_model(model, &wish)?)
+}

@@ -1,0 +1,359 @@
+//! FAISS: an index file whose vectors are mapped on their way in, `IndexPreTransform` in front of
+//! `IndexFlatL2`, `IndexFlatIP` or any index that is there already.
+//!
+//! The layout is that of `index_write.cpp` (written here as FAISS 1.15.1 does, read by 1.7.4 too): numbers as they lie in memory, little
+//! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
+//! bytes of an index that is there already are copied as they are.
+
+use super::{Export, Part, bias, little_endian};
+use crate::{Error, Result};
+use metra::linalg::Rows;
+use metra::metric::{Distance, Plan};
+use std::io::{Read, Write};
+use std::path::Path;
+
+const FORMAT: &str = "a FAISS index";
+/// Bytes of an index up to and with its metric: four letters, d, ntotal, two numbers that are not
+/// used, is_trained, metric_type.
+const HEADER: usize = 4 + 4 + 8 + 8 + 8 + 1 + 4;
+/// What FAISS writes where it once had other numbers.
+const UNUSED: i64 = 1 << 20;
+
+/// Writes a flat index with the map in front, whose stored vectors come one block after another.
+pub struct FaissWriter<W: Write> {
+    out: W,
+    dim: usize,
+    rows: u64,
+    written: u64,
+}
+
+impl<W: Write> FaissWriter<W> {
+    /// An index that will hold `rows` vectors, as the plan stores them.
+    pub fn create(mut out: W, export: &Export, plan: &Plan, rows: u64) -> Result<Self> {
+        let metric = metric(plan.distance())?;
+        let dim = export.output_dim();
+        let mut bytes = in_front(export, metric, rows)?;
+        bytes.extend(match metric {
+            0 => *b"IxFI",
+            _ => *b"IxF2",
+        });
+        header(&mut bytes, dim, rows, metric)?;
+        bytes.extend((rows * dim as u64).to_le_bytes());
+        out.write_all(&bytes).map_err(failed)?;
+        Ok(FaissWriter {
+            out,
+            dim,
+            rows,
+            written: 0,
+        })
+    }
+
+    /// Append stored vectors.
+    pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        self.written += rows.len() as u64;
+        if rows.dim() != self.dim || self.written > self.rows {
+            return Err(self.wrong(rows.dim()));
+        }
+        self.out
+            .write_all(&little_endian(rows.values()))
+            .map_err(failed)
+    }
+
+    /// Give back what was written to; the number of rows must be the one announced.
+    pub fn finish(self) -> Result<W> {
+        if self.written != self.rows {
+            return Err(self.wrong(self.dim));
+        }
+        Ok(self.out)
+    }
+
+    fn wrong(&self, dim: usize) -> Error {
+        Error::Found {
+            place: FORMAT.into(),
+            problem: format!(
+                "expected {} vectors of {} numbers, but was given {} of {dim}",
+                self.rows, self.dim, self.written
+            ),
+        }
+    }
+}
+
+/// What the first bytes of an index file say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaissIndex {
+    /// The four letters that FAISS knows its kind by.
+    pub kind: String,
+    /// Numbers in a vector.
+    pub dim: usize,
+    /// Vectors in it.
+    pub rows: u64,
+    /// What it compares by.
+    pub distance: Distance,
+    /// The bytes read so far.
+    start: [u8; HEADER],
+}
+
+impl FaissIndex {
+    /// Read the beginning of an index file.
+    pub fn read(path: &Path, from: &mut impl Read) -> Result<Self> {
+        let wrong = |problem: String| Error::Found {
+            place: path.display().to_string(),
+            problem,
+        };
+        let mut start = [0; HEADER];
+        from.read_exact(&mut start)
+            .map_err(|e| wrong(format!("expected an index of FAISS, but {e}")))?;
+        let kind = String::from_utf8_lossy(&start[..4]).into_owned();
+        if !kind.starts_with('I') || kind.starts_with("IB") {
+            return Err(wrong(format!(
+                "expected an index of FAISS over floats, but it begins with {kind:?}"
+            )));
+        }
+        let number = |at: usize| {
+            let mut bytes = [0; 4];
+            bytes.copy_from_slice(&start[at..at + 4]);
+            i32::from_le_bytes(bytes)
+        };
+        let mut rows = [0; 8];
+        rows.copy_from_slice(&start[8..16]);
+        let dim = usize::try_from(number(4)).unwrap_or(0);
+        let rows = u64::try_from(i64::from_le_bytes(rows));
+        let (Ok(rows), true) = (rows, dim > 0) else {
+            return Err(wrong(
+                "expected an index of FAISS, but its dimension or its number of vectors is below 0"
+                    .into(),
+            ));
+        };
+        let distance = match number(HEADER - 4) {
+            0 => Distance::InnerProduct,
+            1 => Distance::SquaredL2,
+            other => {
+                return Err(wrong(format!(
+                    "expected an index by inner product (0) or L2 (1), but its metric is {other}"
+                )));
+            }
+        };
+        Ok(FaissIndex {
+            kind,
+            dim,
+            rows,
+            distance,
+            start,
+        })
+    }
+}
+
+/// Put the map in front of an index that is there already. `index` is what was read of it, `rest` gives
+/// all bytes after that, which are copied. The index must hold what the plan stores.
+pub fn wrap_faiss(
+    mut out: impl Write,
+    export: &Export,
+    plan: &Plan,
+    path: &Path,
+    index: &FaissIndex,
+    rest: &mut impl Read,
+) -> Result<()> {
+    let expected = (export.output_dim(), plan.distance());
+    if (index.dim, index.distance) != expected {
+        return Err(Error::Found {
+            place: path.display().to_string(),
+            problem: format!(
+                "expected an index of {} numbers by {} (what the {} way stores), but it has {} by {}",
+                expected.0,
+                expected.1,
+                plan.way(),
+                index.dim,
+                index.distance
+            ),
+        });
+    }
+    let bytes = in_front(export, metric(plan.distance())?, index.rows)?;
+    out.write_all(&bytes).map_err(failed)?;
+    out.write_all(&index.start).map_err(failed)?;
+    std::io::copy(rest, &mut out).map_err(failed)?;
+    Ok(())
+}
+
+/// `IndexPreTransform` up to the index that it is in front of.
+fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
+    let parts = export.parts(FORMAT)?;
+    let mut bytes = b"IxPT".to_vec();
+    header(&mut bytes, export.input_dim(), rows, metric)?;
+    bytes.extend((parts.len() as i32).to_le_bytes());
+    let mut dim = export.input_dim();
+    for part in &parts {
+        let before = dim;
+        match part {
+            Part::Affine(map) => {
+                dim = map.output_dim();
+                bytes.extend(b"LTra");
+                bytes.push(u8::from(map.offset().is_some()));
+                floats(&mut bytes, map.weights().values());
+                let offset = map.offset().map(|_| bias(map)).unwrap_or_default();
+                floats(&mut bytes, &offset);
+            }
+            Part::UnitLength => {
+                bytes.extend(b"VNrm");
+                bytes.extend(2.0_f32.to_le_bytes());
+            }
+        }
+        bytes.extend(whole(before)?.to_le_bytes());
+        bytes.extend(whole(dim)?.to_le_bytes());
+        bytes.push(1);
+    }
+    Ok(bytes)
+}
+
+/// What every index has after its four letters.
+fn header(bytes: &mut Vec<u8>, dim: usize, rows: u64, metric: i32) -> Result<()> {
+    bytes.extend(whole(dim)?.to_le_bytes());
+    bytes.extend(rows.to_le_bytes());
+    bytes.extend(UNUSED.to_le_bytes());
+    bytes.extend(UNUSED.to_le_bytes());
+    bytes.push(1);
+    bytes.extend(metric.to_le_bytes());
+    Ok(())
+}
+
+fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
+    bytes.extend((values.len() as u64).to_le_bytes());
+    bytes.extend(little_endian(values));
+}
+
+fn whole(number: usize) -> Result<i32> {
+    i32::try_from(number).map_err(|_| Error::Found {
+        place: FORMAT.into(),
+        problem: format!(
+            "expected at most {} numbers a vector, but found {number}",
+            i32::MAX
+        ),
+    })
+}
+
+/// The number by which FAISS knows a distance.
+fn metric(distance: Distance) -> Result<i32> {
+    match distance {
+        Distance::InnerProduct => Ok(0),
+        Distance::SquaredL2 => Ok(1),
+        Distance::Cosine => Err(Error::Unsupported {
+            format: FORMAT.into(),
+            what: "a plan by cosine".into(),
+            instead: "FAISS has l2 and ip: choose a plan by one of them".into(),
+        }),
+    }
+}
+
+fn failed(source: std::io::Error) -> Error {
+    Error::Found {
+        place: FORMAT.into(),
+        problem: format!("it could not be written: {source}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{model, two_of_three};
+    use super::*;
+    use metra::linalg::RowBuf;
+    use metra::metric::{Model, Space, Wish};
+
+    fn faiss_plan(model: &Model) -> Plan {
+        let wish = Wish {
+            distances: vec![Distance::SquaredL2, Distance::InnerProduct],
+            ..Wish::default()
+        };
+        Plan::choose_for_model(model, &wish).unwrap()
+    }
+
+    fn written(space: Space, items: &[f32]) -> Vec<u8> {
+        let model = model(3, Vec::new(), two_of_three(), space);
+        let plan = faiss_plan(&model);
+        let export = Export::queries(&model, &plan).unwrap();
+        let rows = RowBuf::from_values(items.to_vec(), 2).unwrap();
+        let mut writer =
+            FaissWriter::create(Vec::new(), &export, &plan, rows.len() as u64).unwrap();
+        writer.push(rows.rows()).unwrap();
+        writer.finish().unwrap()
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    // Both texts were printed by tests/oracles/constants/faiss_bytes.py with faiss-cpu 1.15.1.
+    #[test]
+    fn bytes_are_those_of_faiss() {
+        let empty = "49785054030000000000000000000000000010000000000000001000000000000101000000010000\
+                     004c5472610106000000000000000000803f0000004000004040000080400000a0400000c0400200\
+                     0000000000000000003f000080bf0300000002000000014978463202000000000000000000000000\
+                     00100000000000000010000000000001010000000000000000000000";
+        assert_eq!(hex(&written(Space::SquaredL2, &[])), empty);
+        let filled = "4978505403000000020000000000000000001000000000000000100000000000010000000002000\
+                      0004c5472610106000000000000000000803f0000004000004040000080400000a0400000c040020\
+                      00000000000000000003f000080bf03000000020000000156\
+                      4e726d00000040020000000200000001497846490200000002000000000000000000100000000000\
+                      000010000000000001000000000400000000000000\
+                      0000803f000000000000003f000040bf";
+        let items = [1.0, 0.0, 0.5, -0.75];
+        assert_eq!(hex(&written(Space::Cosine, &items)), filled);
+    }
+
+    #[test]
+    fn an_index_that_is_there_keeps_its_bytes() {
+        let path = Path::new("there.faiss");
+        let inner = {
+            // A flat index by L2 of one vector (7, 8), by hand.
+            let mut bytes = b"IxF2".to_vec();
+            header(&mut bytes, 2, 1, 1).unwrap();
+            floats(&mut bytes, &[7.0, 8.0]);
+            bytes
+        };
+        let model = |space| model(3, Vec::new(), two_of_three(), space);
+        let wrap = |model: &Model, inner: &[u8]| {
+            let mut rest = inner;
+            let index = FaissIndex::read(path, &mut rest)?;
+            let plan = faiss_plan(model);
+            let export = Export::queries(model, &plan)?;
+            let mut out = Vec::new();
+            wrap_faiss(&mut out, &export, &plan, path, &index, &mut rest).map(|()| out)
+        };
+        let out = wrap(&model(Space::SquaredL2), &inner).unwrap();
+        assert!(out.ends_with(&inner) && out.starts_with(b"IxPT"));
+        // The same as if the vector had been written into a new index, but for its values' place.
+        assert_eq!(out, written(Space::SquaredL2, &[7.0, 8.0]));
+        let text = wrap(&model(Space::InnerProduct), &inner)
+            .unwrap_err()
+            .to_string();
+        let expected = "there.faiss: expected an index of 2 numbers by ip (what the mapped way stores), \
+                        but it has 2 by l2";
+        assert_eq!(text, expected);
+        let refused = |bytes: &[u8]| {
+            FaissIndex::read(path, &mut &bytes[..])
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused(b"IBxF").contains("expected an index of FAISS"));
+        let mut binary = inner.clone();
+        binary[1] = b'B';
+        assert!(refused(&binary).contains("over floats"));
+        let mut metric = inner.clone();
+        metric[HEADER - 4] = 23;
+        assert!(refused(&metric).contains("its metric is 23"));
+        let mut below = inner;
+        below[7] = 0x80;
+        assert!(refused(&below).contains("below 0"));
+    }
+
+    #[test]
+    fn the_number_of_rows_is_kept() {
+        let model = model(3, Vec::new(), two_of_three(), Space::SquaredL2);
+        let plan = faiss_plan(&model);
+        let export = Export::queries(&model, &plan).unwrap();
+        let writer = || FaissWriter::create(Vec::new(), &export, &plan, 1).unwrap();
+        assert!(writer().finish().is_err());
+        let mut other = writer();
+        assert!(other.push(Rows::new(&[1.0, 2.0, 3.0], 3).unwrap()).is_err());
+        let mut many = writer();
+        assert!(many.push(Rows::new(&[1.0; 4], 2).unwrap()).is_err());
+    }
+}

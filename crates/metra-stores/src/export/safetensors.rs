@@ -1,0 +1,69 @@
+//! Plain safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from. The
+//! mapped vector is weight · x + bias.
+
+use super::{Export, little_endian};
+use crate::{Error, Result};
+use safetensors::serialize;
+use safetensors::tensor::{Dtype, TensorView};
+use std::collections::HashMap;
+use std::io::Write;
+
+const FORMAT: &str = "a safetensors file";
+
+/// Write the folded matrix and offset.
+pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
+    let map = export.matrix(FORMAT)?;
+    let (rank, dim) = (map.output_dim(), map.input_dim());
+    let weight = little_endian(map.weights().values());
+    let bias = little_endian(&super::bias(&map));
+    let view = |shape, bytes| TensorView::new(Dtype::F32, shape, bytes).map_err(broken);
+    let tensors = [
+        ("weight", view(vec![rank, dim], &weight)?),
+        ("bias", view(vec![rank], &bias)?),
+    ];
+    // One key: the library keeps metadata without order, and files are the same bytes every time.
+    let metadata = HashMap::from([("about".to_owned(), export.about())]);
+    let bytes = serialize(tensors, Some(metadata)).map_err(broken)?;
+    out.write_all(&bytes).map_err(broken)
+}
+
+fn broken(error: impl std::fmt::Display) -> Error {
+    Error::Found {
+        place: FORMAT.into(),
+        problem: format!("it could not be written: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{model, two_of_three};
+    use super::*;
+    use metra::metric::{Side, Space};
+    use safetensors::SafeTensors;
+
+    #[test]
+    fn weight_and_bias_come_back() {
+        let model = model(3, Vec::new(), two_of_three(), Space::SquaredL2);
+        let export = Export::embedding(&model, Side::Query).unwrap();
+        let mut bytes = Vec::new();
+        write_safetensors(&mut bytes, &export).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let weight = file.tensor("weight").unwrap();
+        assert_eq!(weight.shape(), [2, 3]);
+        assert_eq!(
+            weight.data(),
+            little_endian(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        );
+        // The map takes (−½, 1) away, so that ½ and −1 are added.
+        assert_eq!(
+            file.tensor("bias").unwrap().data(),
+            little_endian(&[0.5, -1.0])
+        );
+        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+        let about = &header.metadata().as_ref().unwrap()["about"];
+        assert_eq!(
+            about,
+            "metra by-hand: query vectors of 3 numbers become 2, compared by euclid"
+        );
+    }
+}
