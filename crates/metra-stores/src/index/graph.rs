@@ -6,7 +6,9 @@
 //!
 //! * Euclid: as they are, by squared distance;
 //! * cosine: divided by their lengths, by inner product, which is then the cosine;
-//! * dot: as they are, by inner product;
+//! * dot: with one more number that makes all items equally long, then as cosine (Bachrach et al.,
+//!   RecSys 2014). A graph by plain inner products links everything to the longest items: of vectors
+//!   whose inner product is a distance (z, −½|z|²) it finds 1 %;
 //! * blocks: as they are, by squared distance, which orders otherwise: candidates only.
 
 use super::manifest::{GraphFacts, found};
@@ -44,6 +46,7 @@ impl Graph {
         progress: &mut BuildProgress<'_>,
     ) -> Result<GraphFacts> {
         let total = items.len();
+        let form = Form::of(space, items)?;
         let index = new_index(path, space, items.dim(), settings)?;
         // Every thread has a context with a generator of its own: with one, levels are drawn in the
         // order of the rows, and the same rows give the same bytes.
@@ -55,15 +58,16 @@ impl Graph {
             .reserve_capacity_and_threads(total as usize, threads)
             .map_err(|e| library(path, &e))?;
         let add = |first: u64, rows: Rows<'_>| -> metra::Result<()> {
-            let mut form = Vec::with_capacity(rows.dim());
+            let mut formed = Vec::new();
             for (place, row) in rows.iter().enumerate() {
                 let number = first + place as u64;
-                put_in_form(space, row, &mut form).map_err(|problem| metra::Error::Row {
+                let refused = |problem| metra::Error::Row {
                     row: items.origin(number),
                     problem,
-                })?;
+                };
+                form.item(row, &mut formed).map_err(refused)?;
                 index
-                    .add(number, &form)
+                    .add(number, &formed)
                     .map_err(|e| metra::Error::Data(format!("{}: {e}", path.display())))?;
             }
             Ok(())
@@ -117,10 +121,11 @@ impl Graph {
         reserved.map_err(|e| library(path, &e))?;
         index.view(text(path)?).map_err(|e| library(path, &e))?;
         let (items, numbers) = (index.size() as u64, index.dimensions());
-        if (items, numbers) != (rows, dim) {
+        let expected = numbers_of(space, dim);
+        if (items, numbers) != (rows, expected) {
             return Err(found(
                 path,
-                format!("expected a graph of {rows} × {dim}, but found {items} × {numbers}"),
+                format!("expected a graph of {rows} × {expected}, but found {items} × {numbers}"),
             ));
         }
         Ok(Graph {
@@ -133,9 +138,9 @@ impl Graph {
     /// The `count` items that seem nearest to a query, the nearest first. More of them also means a
     /// more careful walk.
     pub(super) fn candidates(&self, query: &[f32], count: usize) -> Result<Vec<u64>> {
-        let mut form = Vec::with_capacity(query.len());
-        put_in_form(self.space, query, &mut form).map_err(metra::Error::Data)?;
-        let found = self.contexts.with(|| self.index.search(&form, count));
+        let mut formed = Vec::new();
+        form_query(self.space, query, &mut formed).map_err(metra::Error::Data)?;
+        let found = self.contexts.with(|| self.index.search(&formed, count));
         let found = found.map_err(|e| metra::Error::Data(format!("the graph: {e}")))?;
         Ok(found.keys)
     }
@@ -178,7 +183,7 @@ impl Contexts {
 
 fn new_index(path: &Path, space: Space, dim: usize, settings: &GraphSettings) -> Result<Index> {
     let options = IndexOptions {
-        dimensions: dim,
+        dimensions: numbers_of(space, dim),
         metric: match space {
             Space::SquaredL2 | Space::Blocks { .. } => MetricKind::L2sq,
             Space::InnerProduct | Space::Cosine => MetricKind::IP,
@@ -194,20 +199,64 @@ fn new_index(path: &Path, space: Space, dim: usize, settings: &GraphSettings) ->
     Index::new(&options).map_err(|e| library(path, &e))
 }
 
-/// A vector as the graph compares it, or why it cannot.
-fn put_in_form(space: Space, row: &[f32], form: &mut Vec<f32>) -> Result<(), String> {
-    let squared: f64 = row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
-    form.clear();
+/// Numbers of a vector in the graph.
+fn numbers_of(space: Space, dim: usize) -> usize {
+    dim + usize::from(space == Space::InnerProduct)
+}
+
+/// How items are put into the graph.
+struct Form {
+    space: Space,
+    /// The largest squared length of an item, where items are made equally long.
+    longest: f64,
+}
+
+impl Form {
+    fn of(space: Space, items: &dyn Corpus) -> metra::Result<Self> {
+        let mut longest = 0.0_f64;
+        if space == Space::InnerProduct {
+            items.scan(0..items.len(), &mut |_, rows| {
+                longest = rows.iter().map(squared_length).fold(longest, f64::max);
+                Ok(())
+            })?;
+        }
+        Ok(Form { space, longest })
+    }
+
+    /// An item as the graph compares it, or why it cannot.
+    fn item(&self, row: &[f32], formed: &mut Vec<f32>) -> Result<(), String> {
+        if self.space != Space::InnerProduct {
+            return form_query(self.space, row, formed);
+        }
+        // Items that are all of length 0 keep the new coordinate alone.
+        let length = match self.longest > 0.0 {
+            true => self.longest.sqrt(),
+            false => 1.0,
+        };
+        let rest = (length * length - squared_length(row)).max(0.0).sqrt();
+        let values = row.iter().map(|value| f64::from(*value)).chain([rest]);
+        formed.clear();
+        formed.extend(values.map(|value| (value / length) as f32));
+        Ok(())
+    }
+}
+
+/// A query as the graph compares it, or why it cannot. A query's own length moves no order but of
+/// distances, and there items and queries take the same form.
+fn form_query(space: Space, row: &[f32], formed: &mut Vec<f32>) -> Result<(), String> {
+    let squared = squared_length(row);
+    formed.clear();
     match space {
         Space::Cosine if squared == 0.0 => {
             return Err("has length 0 after the map: a cosine does not exist".into());
         }
-        Space::Cosine if squared.is_finite() => {
-            let length = squared.sqrt();
-            form.extend(row.iter().map(|v| (f64::from(*v) / length) as f32));
+        Space::Cosine | Space::InnerProduct => {
+            let length = if squared > 0.0 { squared.sqrt() } else { 1.0 };
+            formed.extend(row.iter().map(|v| (f64::from(*v) / length) as f32));
+            formed.resize(numbers_of(space, row.len()), 0.0);
         }
-        _ if squared < SAFE => form.extend_from_slice(row),
-        _ => {
+        Space::SquaredL2 | Space::Blocks { .. } if squared < SAFE => formed.extend_from_slice(row),
+        Space::SquaredL2 | Space::Blocks { .. } => {
             return Err(format!(
                 "expected a length below {:e} in an approximate index, but found {:e}: search \
                  exactly",
@@ -217,6 +266,11 @@ fn put_in_form(space: Space, row: &[f32], form: &mut Vec<f32>) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// In f64 it is finite for every finite vector of f32.
+fn squared_length(row: &[f32]) -> f64 {
+    row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum()
 }
 
 fn text(path: &Path) -> Result<&str> {

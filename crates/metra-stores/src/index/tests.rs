@@ -253,6 +253,31 @@ mod approximate {
     }
 
     #[test]
+    fn an_inner_product_that_is_a_distance_is_found_as_well() {
+        // q · (z, −½|z|²) with q = (z_q, 1) orders as −½|z_q − z|² does: items of large length are
+        // the farthest, where plain inner products look first.
+        let (items, queries) = items_and_queries(3000, 50);
+        let lengthened = |rows: &MemoryCorpus, last: &dyn Fn(&[f32]) -> f32| {
+            let rows = rows.rows();
+            let rows = rows.iter().flat_map(|row| [row, &[last(row)]].concat());
+            let dim = SET.dim() + 1;
+            MemoryCorpus::new(RowBuf::from_values(rows.collect(), dim).unwrap()).unwrap()
+        };
+        let half = |row: &[f32]| -0.5 * row.iter().map(|v| v * v).sum::<f32>();
+        let (stored, asked) = (lengthened(&items, &half), lengthened(&queries, &|_| 1.0));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        let chain = Chain::identity(SET.dim() + 1, Space::InnerProduct);
+        let model = Model::new(None, chain, Origin::default()).unwrap();
+        write(&path, &model, &stored, Some(&GraphSettings::default()));
+        let index = open(&path).unwrap();
+        let found = index.search(&asked, 10, index.usual()).unwrap();
+        let exact = top_k(Space::SquaredL2, &queries, &items, 10, false).unwrap();
+        let recall = recall(&found, &exact);
+        assert!(recall >= 0.95, "{recall}");
+    }
+
+    #[test]
     fn the_same_items_give_the_same_bytes_on_any_number_of_threads() {
         let (items, _) = items_and_queries(1500, 1);
         let bytes = |threads: usize, graph: &GraphSettings| {
