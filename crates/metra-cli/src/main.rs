@@ -54,7 +54,9 @@ enum Verb {
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
     Export(Box<commands::export::Export>),
-    /// Rank items for queries, exactly
+    /// Write an index of mapped items, to search without a vector store
+    Index(commands::index::Index),
+    /// Rank items for queries
     Search(commands::search::Search),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
@@ -142,6 +144,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Clicks(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
+        Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),

@@ -245,3 +245,60 @@ fn scifact_clicks(folder: &Path) -> String {
     }
     log
 }
+
+/// Whole rows of a set in an approximate index, asked by rows that are not in it.
+#[cfg(feature = "index")]
+#[test]
+#[ignore = "needs the data sets of METRA_DATA"]
+fn recall_of_approximate_indexes() {
+    let Some(data) = std::env::var_os("METRA_DATA") else {
+        println!("skipped: METRA_DATA is not set");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let sets = [
+        ("fashion_mnist", "pca", "64", "train=true", "train=false"),
+        ("clinc150_minilm", "lda", "64", "split=train", "split=test"),
+    ];
+    for (name, method, rank, items, queries) in sets {
+        let file = format!("{name}.parquet");
+        let (model, index) = (at(&format!("{name}.model")), at(name));
+        let line = format!(
+            "train {file} --label label --where {items} --method {method} --rank {rank} --test 0 \
+             --validation 0 -o {model}"
+        );
+        metra(&data, &line, &[]);
+        let line = format!("index {model} {file} --where {items} --approximate -o {index}");
+        metra(&data, &line, &[]);
+        let search = |how: &str| {
+            let line = format!(
+                "search {model} {index} --query {file} --where-queries {queries} -k 10 {how}"
+            );
+            metra(&data, &line, &[])
+        };
+        let exact = search("--exact");
+        let exact = exact.as_array().unwrap();
+        for effort in ["32", "64", "128"] {
+            let near = search(&format!("--effort {effort}"));
+            let mut hits = 0;
+            for (near, exact) in near.as_array().unwrap().iter().zip(exact) {
+                let named = |answer: &Value| -> Vec<String> {
+                    let items = answer["items"].as_array().unwrap().iter();
+                    items.map(|hit| hit["item"].to_string()).collect()
+                };
+                let exact = named(exact);
+                hits += named(near)
+                    .iter()
+                    .filter(|item| exact.contains(item))
+                    .count();
+            }
+            let recall = hits as f64 / (10 * exact.len()) as f64;
+            println!(
+                "{name}, {} queries, effort {effort}: recall@10 {recall:.4}",
+                exact.len()
+            );
+            assert!(effort != "128" || recall >= 0.95, "{name}: {recall}");
+        }
+    }
+}

@@ -48,3 +48,12 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+impl Error {
+    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod error;
 pub mod export;
+pub mod index;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod sql;

@@ -14,6 +14,7 @@ pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod gate;
+pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]

@@ -8,6 +8,7 @@ mod exports;
 mod folder;
 mod folds;
 mod gate;
+mod index;
 mod plans;
 mod supervision;
 mod thresholds;

@@ -5,10 +5,12 @@
 //! and what is judged are the same numbers.
 
 pub(crate) mod asked;
+mod candidates;
 mod rerank;
 pub(crate) mod scores;
 mod top_k;
 
 pub use asked::{Asked, NearestRows, Skip, Wanted, hard_negatives, nearest};
+pub use candidates::nearest_among;
 pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};

@@ -1,5 +1,6 @@
-//! `metra search`: exact ranking of items for queries, or search in a table of PostgreSQL.
+//! `metra search`: ranking of items for queries, in a file, in an index or in a table of PostgreSQL.
 
+mod index;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
@@ -7,21 +8,24 @@ pub(crate) use postgres::conditions;
 
 use crate::args::{Columns, Common};
 use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
-use crate::print;
-use anyhow::Result;
+use crate::{STOP, print};
+use anyhow::{Result, ensure};
 use clap::Args;
-use metra::metric::{Embedding, Model, Side, embed_corpus};
+use metra::data::Interruptible;
+use metra::metric::{Embedded, Embedding, Model, Side, embed_corpus};
 use metra::search::top_k;
 use metra_files::{Filter, Run, write_run};
+use metra_stores::index::LocalIndex;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Rank items for queries, exactly.
+/// Rank items for queries: exactly in a file, and as its index was made in a folder or a table.
 #[derive(Args)]
 pub(crate) struct Search {
     /// The model file
     model: PathBuf,
-    /// The items to search (.parquet, .npy, .csv, .tsv), or postgres://… with --table
+    /// The items to search (.parquet, .npy, .csv, .tsv), a folder that `metra index` wrote, or
+    /// postgres://… with --table
     items: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -40,6 +44,26 @@ pub(crate) struct Search {
     /// Write a TREC run here instead of printing
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
+    /// Compare with every item, although there is a graph
+    #[arg(
+        long,
+        conflicts_with = "effort",
+        help_heading = "In an index or a table"
+    )]
+    exact: bool,
+    /// Candidates that a graph keeps on its way: more find more, and take longer (default: 128 in a
+    /// folder, 40 or k in a table)
+    #[arg(
+        long,
+        visible_alias = "ef-search",
+        value_name = "N",
+        help_heading = "In an index or a table"
+    )]
+    effort: Option<usize>,
+    /// Compare the lengths of a folder's files and not their digests, which reads all of them; for
+    /// folders that nobody else writes to
+    #[arg(long, help_heading = "In an index or a table")]
+    trusted: bool,
     #[command(flatten)]
     table: InTable,
 }
@@ -56,18 +80,12 @@ struct InTable {
     /// The table's column of ids
     #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "id")]
     table_id: String,
-    /// Go past an index
-    #[arg(long, help_heading = POSTGRES)]
-    exact: bool,
-    /// Candidates that an index of HNSW keeps: more find more, and take longer (default: 40, or k)
-    #[arg(long, value_name = "N", help_heading = POSTGRES)]
-    ef_search: Option<usize>,
     /// The column holds the items as they are, and only queries are mapped
     #[arg(long, help_heading = POSTGRES)]
     keep_items: bool,
 }
 
-const POSTGRES: &str = "Tables of PostgreSQL";
+const POSTGRES: &str = "In a table of PostgreSQL";
 
 #[derive(Serialize)]
 struct Answer {
@@ -87,31 +105,43 @@ impl Search {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
         let there = self.items.to_str().unwrap_or_default();
-        if there.starts_with("postgres://") || there.starts_with("postgresql://") {
+        let answers = if there.starts_with("postgres://") || there.starts_with("postgresql://") {
             #[cfg(not(feature = "postgres"))]
             return Err(super::absent::without(
                 "metra search postgres://…",
                 "postgres",
             ));
             #[cfg(feature = "postgres")]
-            return self.show(self.in_table(there, &model, common)?, common);
-        }
-        let rule = narrowing_of(model.narrowing.as_ref());
-        let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
+            self.in_table(there, &model, common)?
+        } else if LocalIndex::is_at(&self.items) {
+            self.in_index(&model, common)?
+        } else {
+            ensure!(
+                self.effort.is_none() && !self.trusted,
+                "--effort and --trusted are for a folder that `metra index` wrote, but {} is none",
+                self.items.display()
+            );
+            self.in_file(&model, common)?
+        };
+        self.show(answers, common)
+    }
+
+    fn in_file(&self, model: &Model, common: &Common) -> Result<Vec<Answer>> {
+        let items = load(
+            &self.items,
+            &self.columns,
+            &[],
+            &self.filters,
+            narrowing_of(model.narrowing.as_ref()),
+            common,
+        )?;
         let queries = match &self.query {
-            Some(path) => Some(self.queries(path, &model, common)?),
+            Some(path) => Some(self.queries(path, model, common)?),
             None => None,
         };
-        let embed = |side, loaded: &Loaded| -> Result<_> {
-            let groups = model_groups(&model, loaded)?;
-            let corpus = loaded.table.corpus.as_ref();
-            let storage = common.storage();
-            embed_corpus(&model.chain, side, corpus, groups.as_ref(), &storage)
-                .map_err(|e| in_file(e, loaded))
-        };
-        let gallery = embed(Side::Item, &items)?;
+        let gallery = embed(model, Side::Item, &items, common)?;
         let asking = queries.as_ref().unwrap_or(&items);
-        let embedded = embed(Side::Query, asking)?;
+        let embedded = embed(model, Side::Query, asking, common)?;
         let found = top_k(
             model.chain.space(),
             embedded.corpus(),
@@ -119,7 +149,7 @@ impl Search {
             self.k,
             queries.is_none(),
         )?;
-        let answers: Vec<Answer> = (0..found.queries())
+        Ok((0..found.queries())
             .map(|query| Answer {
                 query: row_name(asking, &self.columns, query as u64),
                 items: (found.ids_of(query).iter().zip(found.scores_of(query)))
@@ -130,12 +160,11 @@ impl Search {
                     })
                     .collect(),
             })
-            .collect();
-        self.show(answers, common)
+            .collect())
     }
 
-    /// A query file need not have labels: only its ids and groups are used.
     fn queries(&self, path: &Path, model: &Model, common: &Common) -> Result<Loaded> {
+        // A query file need not have labels: only its ids and groups are used.
         let columns = Columns {
             label: None,
             ..self.columns.clone()
@@ -181,6 +210,19 @@ impl Search {
         }
         Ok(())
     }
+}
+
+fn embed(model: &Model, side: Side, loaded: &Loaded, common: &Common) -> Result<Embedded> {
+    let groups = model_groups(model, loaded)?;
+    let corpus = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
+    embed_corpus(
+        &model.chain,
+        side,
+        &corpus,
+        groups.as_ref(),
+        &common.storage(),
+    )
+    .map_err(|e| in_file(e, loaded))
 }
 
 fn label(loaded: &Loaded, row: u64) -> Option<String> {

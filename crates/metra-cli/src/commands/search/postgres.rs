@@ -29,8 +29,8 @@ impl Search {
             label: self.columns.label.clone(),
             conditions: conditions(&self.filters),
             k: self.k,
-            exact: self.table.exact,
-            ef_search: self.table.ef_search,
+            exact: self.exact,
+            ef_search: self.effort,
             keep_items: self.table.keep_items,
         };
         let mut search = metra_stores::postgres::Search::open(&address, model, &what)?;
@@ -67,7 +67,7 @@ impl Search {
         if few > 0 && !what.exact {
             tracing::warn!(
                 "{few} queries have fewer than {} items: the table or the index has no more to give \
-                 (--exact looks at all, --ef-search at more)",
+                 (--exact looks at all, --effort at more)",
                 self.k
             );
         }

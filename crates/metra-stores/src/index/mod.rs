@@ -1,0 +1,386 @@
+//! A local index: the items of one model in a folder, for people without a vector store.
+//!
+//! ```text
+//! index.json       what is in the folder, with lengths and digests of the other files
+//! vectors.f32      the mapped items, little-endian, row after row; mapped into memory at search
+//! ids.text         what to call them, where they have names
+//! labels.text      their labels, where they have some
+//! graph.usearch    an approximate graph over them, where there is one
+//! ```
+//!
+//! Without a graph search is exact: every query against every item. With one, the graph names
+//! candidates and [`metra::search::nearest_among`] puts them into the metric's own order. An index
+//! knows the model it was made with and refuses another.
+
+#[cfg(feature = "index")]
+mod graph;
+#[cfg(not(feature = "index"))]
+#[path = "no_graph.rs"]
+mod graph;
+mod manifest;
+mod texts;
+mod write;
+
+pub use manifest::{FileMark, GraphFacts, Manifest, ModelMark, Verify};
+pub use write::IndexWriter;
+
+use crate::{Error, Result};
+use graph::Graph;
+use manifest::{MANIFEST, found};
+use metra::data::{Corpus, MappedCorpus, RowId};
+use metra::linalg::RowBuf;
+use metra::metric::{Model, Space};
+use metra::search::{Neighbours, nearest_among, top_k};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+use texts::Texts;
+
+const VECTORS: &str = "vectors.f32";
+const IDS: &str = "ids.text";
+const LABELS: &str = "labels.text";
+const GRAPH: &str = "graph.usearch";
+
+/// Items up to which exact search is quick enough that a graph is not worth its time to build.
+pub const EXACT_ITEMS: u64 = 1_000_000;
+
+/// Whether this build can build and search a graph.
+pub const HAS_GRAPH: bool = cfg!(feature = "index");
+
+/// Queries that one thread answers before it looks for more work.
+const QUERIES: u64 = 16;
+
+/// Candidates that are put into the metric's order, for each item asked for. The graph orders as
+/// the metric does up to rounding, so that few are enough; blocks are ordered otherwise.
+const CANDIDATES: usize = 4;
+
+/// What long work is told: a stage, how much of it is done, and of how much. An error ends the work.
+pub type BuildProgress<'a> = dyn FnMut(Stage, u64, u64) -> metra::Result<()> + 'a;
+
+/// A part of long work on an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Items are linked into the graph.
+    Link,
+    /// Bytes of files are read to digest them.
+    Digest,
+}
+
+/// How a graph is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphSettings {
+    /// Neighbours that an item is linked to: more find more, and take more room.
+    pub connections: usize,
+    /// Candidates kept while an item's neighbours are looked for: more find more, and take longer.
+    pub build_effort: usize,
+    /// Whether all threads of the pool build it. The graph's bytes, and which neighbours it misses,
+    /// are then not the same from run to run; with one thread they are.
+    pub parallel: bool,
+}
+
+impl Default for GraphSettings {
+    fn default() -> Self {
+        GraphSettings {
+            connections: 16,
+            build_effort: 128,
+            parallel: false,
+        }
+    }
+}
+
+impl GraphSettings {
+    fn check(&self) -> Result<()> {
+        let ranges = [
+            ("connections", self.connections, 2..=512),
+            ("build effort", self.build_effort, 1..=100_000),
+        ];
+        for (name, value, range) in ranges {
+            if !range.contains(&value) {
+                let expected = format!("between {} and {}", range.start(), range.end());
+                return Err(metra::Error::parameter(name, expected, value).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Every query against every item.
+    Exact,
+    /// Through the graph, which keeps so many candidates on its way: more find more, and take longer.
+    Approximate {
+        /// Candidates kept, `k` at least.
+        effort: usize,
+    },
+}
+
+impl Ask {
+    /// The effort where nobody says another.
+    pub const EFFORT: usize = 128;
+}
+
+/// An index, opened.
+pub struct LocalIndex {
+    folder: PathBuf,
+    manifest: Manifest,
+    space: Space,
+    vectors: MappedCorpus,
+    ids: Option<Texts>,
+    labels: Option<Texts>,
+    graph: Option<Graph>,
+}
+
+impl LocalIndex {
+    /// Whether a path is an index rather than a file of vectors.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(MANIFEST).is_file()
+    }
+
+    /// Open the index in a folder, after its files were compared with what it says of them.
+    pub fn open(folder: &Path, verify: Verify, progress: &mut BuildProgress<'_>) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let total = manifest.files.values().map(|file| file.bytes).sum();
+        let mut done = 0;
+        manifest.verify(folder, verify, &mut |bytes| {
+            done += bytes;
+            progress(Stage::Digest, done, total)
+        })?;
+        let space = manifest.space(folder)?;
+        let named = |name: &str| -> Result<Option<PathBuf>> {
+            let known = manifest.files.contains_key(name);
+            Ok(known.then(|| folder.join(name)))
+        };
+        let Some(vectors) = named(VECTORS)? else {
+            let problem = format!("expected a file {VECTORS}, but none is named");
+            return Err(found(&folder.join(MANIFEST), problem));
+        };
+        let rows = usize::try_from(manifest.rows).map_err(|_| {
+            let problem = format!("{} items are more than this machine can map", manifest.rows);
+            found(&folder.join(MANIFEST), problem)
+        })?;
+        let texts = |name: &str| -> Result<Option<Texts>> {
+            let path = named(name)?;
+            path.map(|path| Texts::open(&path, manifest.rows))
+                .transpose()
+        };
+        let vectors = MappedCorpus::open(&vectors, 0, rows, manifest.dim)?;
+        let (ids, labels) = (texts(IDS)?, texts(LABELS)?);
+        let graph = match (&manifest.graph, named(GRAPH)?) {
+            (Some(facts), Some(path)) => Some(Graph::open(
+                &path,
+                space,
+                manifest.rows,
+                manifest.dim,
+                facts,
+                rayon::current_num_threads(),
+            )?),
+            (None, None) => None,
+            (facts, _) => {
+                let has = if facts.is_some() {
+                    "a graph"
+                } else {
+                    "no graph"
+                };
+                let problem = format!("says that there is {has}, and its files say otherwise");
+                return Err(found(&folder.join(MANIFEST), problem));
+            }
+        };
+        Ok(LocalIndex {
+            folder: folder.to_owned(),
+            manifest,
+            space,
+            vectors,
+            ids,
+            labels,
+            graph,
+        })
+    }
+
+    /// What is in it.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// An error if the index was made with another model than this, called `name`.
+    pub fn check_model(&self, name: &str, model: &Model) -> Result<()> {
+        let (made, given) = (&self.manifest.model, ModelMark::of(name, model)?);
+        if made.digest == given.digest {
+            return Ok(());
+        }
+        Err(Error::Found {
+            place: self.folder.display().to_string(),
+            problem: format!(
+                "was made with the model {:?} ({}), but is searched with {:?} ({}): their vectors \
+                 cannot be compared; index the items with this model",
+                made.name,
+                short(&made.digest),
+                given.name,
+                short(&given.digest)
+            ),
+        })
+    }
+
+    /// How to search where nobody says: through the graph if there is one.
+    pub fn usual(&self) -> Ask {
+        match self.graph {
+            Some(_) => Ask::Approximate {
+                effort: Ask::EFFORT,
+            },
+            None => Ask::Exact,
+        }
+    }
+
+    /// The `k` items nearest to every query, which is mapped by the model; all where there are fewer.
+    pub fn search(&self, queries: &dyn Corpus, k: usize, ask: Ask) -> Result<Neighbours> {
+        let effort = match ask {
+            Ask::Exact => return self.exact(queries, k),
+            Ask::Approximate { effort } => effort,
+        };
+        let Some(graph) = &self.graph else {
+            let problem = "has no graph to search approximately: index with --approximate";
+            return Err(found(&self.folder, problem.into()));
+        };
+        if queries.dim() != self.vectors.dim() {
+            let (expected, given) = (self.vectors.dim(), queries.dim());
+            return Err(
+                metra::Error::shape("dimension of the mapped queries", expected, given).into(),
+            );
+        }
+        // A walk that keeps most items is slower than looking at all of them in order.
+        if k == 0 || effort.max(k) as u64 >= self.vectors.len() / 2 {
+            return self.exact(queries, k);
+        }
+        let walk = Walk {
+            index: self,
+            graph,
+            queries,
+            k,
+            effort: effort.max(k),
+        };
+        let blocks: Vec<Result<Vec<Found>>> = (0..queries.len().div_ceil(QUERIES))
+            .into_par_iter()
+            .map(|block| walk.block(block * QUERIES))
+            .collect();
+        let mut all = Neighbours {
+            k,
+            ids: Vec::with_capacity(queries.len() as usize * k),
+            scores: Vec::with_capacity(queries.len() as usize * k),
+        };
+        for found in blocks {
+            for (id, score) in found?.into_iter().flatten() {
+                all.ids.push(id);
+                all.scores.push(score);
+            }
+        }
+        Ok(all)
+    }
+
+    fn exact(&self, queries: &dyn Corpus, k: usize) -> Result<Neighbours> {
+        Ok(top_k(self.space, queries, &self.vectors, k, false)?)
+    }
+
+    /// What an item is called: its id, or its row number where it has none.
+    pub fn id(&self, item: RowId) -> Result<String> {
+        match &self.ids {
+            Some(ids) => ids.get(item),
+            None => Ok(item.to_string()),
+        }
+    }
+
+    /// An item's label, where items have labels.
+    pub fn label(&self, item: RowId) -> Result<Option<String>> {
+        self.labels
+            .as_ref()
+            .map(|labels| labels.get(item))
+            .transpose()
+    }
+}
+
+/// Items with their scores, the nearest first.
+type Found = Vec<(RowId, f32)>;
+
+/// A search through the graph.
+struct Walk<'a> {
+    index: &'a LocalIndex,
+    graph: &'a Graph,
+    queries: &'a dyn Corpus,
+    k: usize,
+    effort: usize,
+}
+
+impl Walk<'_> {
+    /// Answer the queries of a block.
+    fn block(&self, first: RowId) -> Result<Vec<Found>> {
+        let (space, items) = (self.index.space, &self.index.vectors);
+        let numbers: Vec<RowId> = (first..self.queries.len().min(first + QUERIES)).collect();
+        let (mut queries, mut buffer) = (RowBuf::empty(1), RowBuf::empty(1));
+        self.queries.gather(&numbers, &mut queries)?;
+        let kept = match space {
+            Space::Blocks { .. } => self.effort,
+            Space::SquaredL2 | Space::InnerProduct | Space::Cosine => {
+                self.effort.min(CANDIDATES * self.k)
+            }
+        };
+        let mut answers = Vec::with_capacity(numbers.len());
+        for (number, query) in numbers.iter().zip(queries.rows().iter()) {
+            let in_query = |error: Error| self.in_query(error, *number);
+            check_query(query, self.queries.origin(*number))?;
+            let mut candidates = self
+                .graph
+                .candidates(query, self.effort)
+                .map_err(in_query)?;
+            candidates.truncate(kept);
+            let found = nearest_among(space, query, items, &candidates, self.k, &mut buffer)
+                .map_err(|e| in_query(e.into()))?;
+            if found.len() == self.k {
+                answers.push(found);
+                continue;
+            }
+            // Parts of a graph can be out of reach of each other; then look at all items.
+            let alone = metra::data::Subset::new(self.queries, vec![*number])?;
+            let exact = self.index.exact(&alone, self.k)?;
+            answers.push(exact.ids.into_iter().zip(exact.scores).collect());
+        }
+        Ok(answers)
+    }
+
+    /// An error about the one query that was asked, with its number.
+    fn in_query(&self, error: Error, number: RowId) -> Error {
+        let number = self.queries.origin(number);
+        match error {
+            Error::Library(metra::Error::Score { item, score, .. }) => metra::Error::Score {
+                query: number,
+                item,
+                score,
+            }
+            .into(),
+            Error::Library(metra::Error::Data(problem)) => metra::Error::Row {
+                row: number,
+                problem,
+            }
+            .into(),
+            other => other,
+        }
+    }
+}
+
+fn check_query(query: &[f32], row: RowId) -> Result<()> {
+    match query.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(column) => Err(metra::Error::Cell {
+            row,
+            column,
+            problem: format!("is {} after the map", query[column]),
+        }
+        .into()),
+    }
+}
+
+/// The beginning of a digest, enough for people to tell two apart.
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests;
