@@ -25,7 +25,7 @@ pub(crate) struct Clicks {
     /// Leave out queries with fewer sessions
     #[arg(long, value_name = "N", default_value_t = ClickOptions::default().min_sessions)]
     min_sessions: u64,
-    /// Relevances at which grades 1, 2, … begin, by comma (default: 0.1,0.25,0.5)
+    /// Relevances that must at least be there for grades 1, 2, …, by comma (default: 0.1,0.25,0.5)
     #[arg(long, value_name = "VALUES", value_delimiter = ',')]
     grades: Vec<f64>,
     /// Looks at the log's mean relevance that every pair begins with
@@ -152,7 +152,7 @@ impl Report {
         print::fact("relevance", &clicked)?;
         for (grade, pairs) in self.grades.iter().enumerate() {
             let from = match grade.checked_sub(1).and_then(|place| thresholds.get(place)) {
-                Some(least) => format!("relevance from {least}"),
+                Some(least) => format!("relevance at least {least} in nine cases of ten"),
                 None => "shown and not wanted".to_owned(),
             };
             print::fact(
