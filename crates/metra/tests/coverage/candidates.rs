@@ -15,10 +15,10 @@ const NAMES: [&str; 6] = [
     "the one taken",
 ];
 
-/// Print for every case how often each candidate holds the truth.
-pub(crate) fn print(cases: &[Case], draws: u64) {
-    println!(
-        "{:<52}{}",
+/// For every case how often each candidate holds the truth, as a table.
+pub(crate) fn table(cases: &[Case], draws: u64) -> String {
+    let mut table = format!(
+        "{:<52}{}\n",
         "",
         NAMES.map(|name| format!("{name:>14}")).concat()
     );
@@ -44,8 +44,9 @@ pub(crate) fn print(cases: &[Case], draws: u64) {
                 ""
             }
         );
-        println!("{name:<52}{}", shares.collect::<String>());
+        table += &format!("{name:<52}{}\n", shares.collect::<String>());
     }
+    table
 }
 
 fn intervals(case: &Case, draw: u64) -> Vec<(f64, f64)> {
