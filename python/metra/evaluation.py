@@ -257,7 +257,7 @@ def bootstrap(
     resamples : int, default=2000
         Number of draws.
     level : float, default=0.95
-        Share of the resampled differences that the interval holds.
+        How often intervals made so hold the truth.
     seed : int, default=0
         Seed of the draws.
 

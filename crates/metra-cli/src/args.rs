@@ -90,7 +90,7 @@ impl Away {
     #[cfg(not(feature = "cluster"))]
     pub(crate) fn refuse(&self) -> anyhow::Result<()> {
         match self.cluster {
-            Some(_) => Err(crate::commands::absent::without("--cluster")),
+            Some(_) => Err(crate::commands::absent::without("--cluster", "cluster")),
             None => Ok(()),
         }
     }
@@ -149,7 +149,7 @@ pub(crate) struct Judged {
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub(crate) items: Option<PathBuf>,
     /// TREC judgements: query, 0, item, grade a line; without --queries between rows of one file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "triplets", "quadruplets"])]
+    #[arg(long, value_name = "FILE")]
     pub(crate) qrels: Option<PathBuf>,
     /// Keep only queries with this value (column=value or column!=value; repeatable)
     #[arg(long, value_name = "FILTER", requires = "queries")]
@@ -177,6 +177,16 @@ impl Compared {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
         self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some()
+    }
+
+    /// An error where judgements say what is relevant, too. Not a rule of the arguments, because
+    /// verbs have the one without the other.
+    pub(crate) fn refuse_beside(&self, judged: &Judged) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            judged.qrels.is_none() || !self.any(),
+            "--qrels and --pairs, --triplets or --quadruplets both say what is near: give one of them"
+        );
+        Ok(())
     }
 }
 

@@ -7,11 +7,13 @@ mod away;
 mod command_line;
 mod commands;
 mod judging;
+mod learning;
 mod load;
 mod print;
 mod progress;
 mod splitting;
 mod subject;
+mod system;
 mod told;
 
 use anyhow::Result;
@@ -42,6 +44,12 @@ enum Verb {
     Compare(Box<commands::compare::Compare>),
     /// Measure a model's ranking, or a TREC run
     Eval(Box<commands::eval::Eval>),
+    /// Decide whether a candidate may replace the base: a verdict with an exit code for CI
+    Gate(Box<commands::gate::Gate>),
+    /// See how many labels are enough, by learning from growing shares of them
+    Budget(Box<commands::budget::Budget>),
+    /// Turn a click log into graded judgements, corrected for positions
+    Clicks(commands::clicks::Clicks),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
@@ -50,6 +58,24 @@ enum Verb {
     Index(commands::index::Index),
     /// Rank items for queries
     Search(commands::search::Search),
+    /// Put a model into a live table of PostgreSQL, swap it in, roll it back
+    #[cfg(feature = "postgres")]
+    Push(Box<commands::push::Push>),
+    /// Put a model into a table of PostgreSQL (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Push(commands::absent::Absent),
+    /// Fetch vectors and labels from a table of PostgreSQL
+    #[cfg(feature = "postgres")]
+    Pull(commands::pull::Pull),
+    /// Fetch vectors from a table of PostgreSQL (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Pull(commands::absent::Absent),
+    /// List the models that were pushed to a database
+    #[cfg(feature = "postgres")]
+    Models(commands::models::Models),
+    /// List the models that were pushed to a database (in builds with --features postgres)
+    #[cfg(not(feature = "postgres"))]
+    Models(commands::absent::Absent),
     /// Find the threshold at a rate of false matches, on rows not trained on, and store it
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
@@ -113,10 +139,25 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Check(verb) => verb.run(common).map(done),
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
+        Verb::Gate(verb) => verb.run(common),
+        Verb::Budget(verb) => verb.run(common).map(done),
+        Verb::Clicks(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Push(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Pull(verb) => verb.run(common).map(done),
+        #[cfg(feature = "postgres")]
+        Verb::Models(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Push(verb) => verb.run("push", "postgres").map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Pull(verb) => verb.run("pull", "postgres").map(done),
+        #[cfg(not(feature = "postgres"))]
+        Verb::Models(verb) => verb.run("models", "postgres").map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
@@ -127,9 +168,9 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         #[cfg(feature = "cluster")]
         Verb::Cluster(verb) => verb.run(common).map(done),
         #[cfg(not(feature = "cluster"))]
-        Verb::Shard(verb) => verb.run("shard").map(done),
+        Verb::Shard(verb) => verb.run("shard", "cluster").map(done),
         #[cfg(not(feature = "cluster"))]
-        Verb::Cluster(verb) => verb.run("cluster").map(done),
+        Verb::Cluster(verb) => verb.run("cluster", "cluster").map(done),
     })
 }
 
@@ -152,9 +193,12 @@ fn interrupted(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<metra_engine::Error>() {
         return error.is_interrupted();
     }
-    let within = match error.downcast_ref::<metra_stores::Error>() {
-        Some(metra_stores::Error::Library(within)) => Some(within),
+    if let Some(metra_stores::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
+        return true;
+    }
+    let source = match error.downcast_ref::<metra_files::Error>() {
+        Some(metra_files::Error::Metra { source, .. }) => Some(source),
         _ => error.downcast_ref::<metra::Error>(),
     };
-    matches!(within, Some(metra::Error::Interrupted))
+    matches!(source, Some(metra::Error::Interrupted))
 }

@@ -56,6 +56,7 @@ impl Subject {
         common: &Common,
         work: impl FnOnce(&Read<'_>) -> Result<R>,
     ) -> Result<R> {
+        self.compared.refuse_beside(&self.judged)?;
         let judged = load_judged(
             &self.judged,
             &self.columns,

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod classes;
+mod clicks;
 mod column;
 mod comparisons;
 mod csv;
@@ -37,6 +38,7 @@ mod trec;
 mod write;
 
 pub use classes::{OrderingsFile, read_orderings, read_taxonomy};
+pub use clicks::read_clicks;
 pub use column::Column;
 pub use comparisons::{
     NamedPairs, Pairs, Quadruplets, RowNames, Triplets, read_named_pairs, read_pairs,
@@ -46,5 +48,7 @@ pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use splits::read_splits;
 pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions, read_table};
-pub use trec::{Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_run};
+pub use trec::{
+    Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_qrels, write_run,
+};
 pub use write::{NpyWriter, ParquetVectorWriter, Target};

@@ -172,14 +172,7 @@ pub fn read_run(path: &Path) -> Result<Run> {
 /// Write a run, each query's documents by falling score, ties by falling document id as trec_eval
 /// breaks them. Ids with white space, which no reader could take apart, are an error.
 pub fn write_run(path: &Path, run: &Run, tag: &str) -> Result<()> {
-    let check = |what: &str, name: &str| {
-        if name.is_empty() || name.contains(char::is_whitespace) {
-            let problem =
-                format!("expected a {what} without white space for a run, but found {name:?}");
-            return Err(Error::file(path, problem));
-        }
-        Ok(())
-    };
+    let check = |what: &str, name: &str| plain(path, what, name);
     check("tag", tag)?;
     let mut target = Target::create(path)?;
     for (query, documents) in &run.queries {
@@ -200,6 +193,29 @@ pub fn write_run(path: &Path, run: &Run, tag: &str) -> Result<()> {
         }
     }
     target.finish()
+}
+
+/// Write judgements as TREC has them: lines `query 0 item grade`. Ids with white space are an error.
+pub fn write_qrels<'a>(
+    path: &Path,
+    judgements: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
+) -> Result<()> {
+    let mut target = Target::create(path)?;
+    for (query, item, grade) in judgements {
+        plain(path, "query id", query)?;
+        plain(path, "item id", item)?;
+        writeln!(target, "{query} 0 {item} {grade}").map_err(|e| Error::io(path, e))?;
+    }
+    target.finish()
+}
+
+/// Fields are separated by white space, so a name must have none.
+fn plain(path: &Path, what: &str, name: &str) -> Result<()> {
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        let problem = format!("expected a {what} without white space, but found {name:?}");
+        return Err(Error::file(path, problem));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,15 @@ pub enum Error {
         /// What was expected and what was found.
         problem: String,
     },
+    /// A server cannot be reached, or refused what was asked of it.
+    #[cfg(feature = "postgres")]
+    #[error("{place}: {problem}")]
+    Refused {
+        /// The server, table or column.
+        place: String,
+        /// What it said, and what can be done.
+        problem: String,
+    },
     /// A format has no place for something that a model does.
     #[error("{format} cannot hold {what}: {instead}")]
     Unsupported {

@@ -5,5 +5,11 @@
 mod error;
 pub mod export;
 pub mod index;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+mod sql;
+mod written;
 
 pub use error::{Error, Result};
+pub use sql::TableName;
+pub use written::{Written, digest};

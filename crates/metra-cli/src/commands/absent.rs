@@ -1,4 +1,4 @@
-//! Verbs of `--features cluster` in a build without it: they say how to get one that has them.
+//! Verbs of a feature in a build without it: they say how to get one that has them.
 
 use anyhow::{Error, Result, anyhow};
 use clap::Args;
@@ -12,16 +12,18 @@ pub(crate) struct Absent {
 }
 
 impl Absent {
-    pub(crate) fn run(&self, verb: &str) -> Result<()> {
+    pub(crate) fn run(&self, verb: &str, feature: &str) -> Result<()> {
+        // What follows may be an address with a password: of it, only words are said.
         let asked = self.rest.first().map_or("", String::as_str);
-        Err(without(format!("metra {verb} {asked}").trim()))
+        let asked = if asked.contains(':') { "" } else { asked };
+        Err(without(format!("metra {verb} {asked}").trim(), feature))
     }
 }
 
 /// The error of a build without it.
-pub(crate) fn without(what: &str) -> Error {
+pub(crate) fn without(what: &str, feature: &str) -> Error {
     anyhow!(
-        "this build has no cluster support, which `{what}` needs: expected one made with `cargo \
-         install --path crates/metra-cli --features cluster`"
+        "this build has no {feature} support, which `{what}` needs: expected one made with `cargo \
+         install --path crates/metra-cli --features {feature}`"
     )
 }

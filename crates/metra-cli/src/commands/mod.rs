@@ -1,9 +1,11 @@
 //! One file or folder a verb.
 
-#[cfg(not(feature = "cluster"))]
+#[cfg(not(all(feature = "cluster", feature = "postgres")))]
 pub(crate) mod absent;
+pub(crate) mod budget;
 pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod clicks;
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
 pub(crate) mod compare;
@@ -11,10 +13,17 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod methods;
+#[cfg(feature = "postgres")]
+pub(crate) mod models;
 pub(crate) mod plan;
+#[cfg(feature = "postgres")]
+pub(crate) mod pull;
+#[cfg(feature = "postgres")]
+pub(crate) mod push;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;

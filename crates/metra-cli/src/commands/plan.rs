@@ -234,11 +234,9 @@ impl PlanVerb {
             }
         };
         let named = |error| in_file(error, &sample);
-        let plan = if plan.items_stay() {
-            plan
-        } else {
-            plan.centred_on(&items.batch()).map_err(named)?
-        };
+        let plan = plan
+            .centred_where_needed(&model.chain, &items.batch())
+            .map_err(named)?;
         let share = agreement(&model.chain, &plan, &queries.batch(), &items.batch());
         let agreement = Agreement {
             share: share.map_err(named)?,

@@ -7,6 +7,7 @@ mod compare;
 mod exports;
 mod folder;
 mod folds;
+mod gate;
 mod index;
 mod plans;
 mod supervision;

@@ -1,6 +1,8 @@
 //! How a store can serve a model: what is said, verified and refused.
 
 use crate::folder::{Folder, example, number};
+use metra::metric::{Distance, Model, Plan, Way};
+use metra_stores::Written;
 
 const SAMPLE: &str = "--sample data.parquet --where train=false";
 
@@ -25,7 +27,7 @@ fn a_plan_is_chosen_described_and_verified() {
         "* mapped           l2            8      32  written  exact",
         "32 bytes an item as vector",
         "verified 1.000000 of the pairs",
-        "(50 queries, 190 items, centred on the items)",
+        "(50 queries, 190 items)",
     ] {
         assert!(out.contains(part), "{part} is not in\n{out}");
     }
@@ -51,6 +53,38 @@ fn a_plan_is_chosen_described_and_verified() {
     let message = folder.refused("plan m.safetensors --store faiss --distance cosine", &[]);
     assert!(
         message.contains("one of l2, ip for this store"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_is_asked_is_exported_by_the_record_of_what_is_stored() {
+    let folder = Folder::new();
+    example(&folder);
+    trained(&folder, "--method lda --rank 4 --score euclid");
+    let model = Model::load(&folder.path("m.safetensors")).unwrap();
+    let plan = Plan::find(&model, Way::Mapped, Distance::SquaredL2, 4).unwrap();
+    let plan = plan.with_centre(vec![1.0, -2.0, 0.5, 0.0]).unwrap();
+    let record = Written::new(&model, &plan, true).unwrap();
+    folder.write("record.json", &record.to_text().unwrap());
+    folder.good("export m.safetensors -o plain.npy", &[]);
+    folder.good(
+        "export m.safetensors --record record.json -o asked.npy",
+        &[],
+    );
+    assert_eq!(folder.read("plain.npy"), folder.read("asked.npy"));
+    let (plain, asked) = (
+        folder.read("plain.offset.npy"),
+        folder.read("asked.offset.npy"),
+    );
+    for (place, centre) in [1.0, -2.0, 0.5, 0.0].into_iter().enumerate() {
+        let moved = plain.values()[place] - asked.values()[place];
+        assert!((moved - centre).abs() < 1e-4, "{moved} is not {centre}");
+    }
+    trained(&folder, "--method lda --rank 5 --score euclid");
+    let message = folder.refused("export m.safetensors --record record.json -o no.npy", &[]);
+    assert!(
+        message.contains("record.json: it was written by the model"),
         "{message}"
     );
 }

@@ -6,8 +6,9 @@
 //! (SELECT f($1)), which PostgreSQL works out once; called in ORDER BY itself it may run for every row.
 
 use super::{Export, Part, bias};
+use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
-use metra::metric::{Distance, Plan};
+use metra::metric::Plan;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -21,7 +22,7 @@ const MOST_DIMENSIONS: usize = 16_000;
 #[derive(Debug, Clone)]
 pub struct Columns {
     /// The table.
-    pub table: String,
+    pub table: TableName,
     /// Its column of ids.
     pub id: String,
     /// Its column of vectors, as the plan stores them.
@@ -37,6 +38,8 @@ pub fn write_sql(
     columns: &Columns,
     name: &str,
 ) -> Result<bool> {
+    // A name that cannot be one is an error of the caller, not a map that SQL does not have.
+    let function_name = identifier(name)?;
     let mut text = format!(
         "-- {}.\n-- Way {}: the column holds {}.\n\n",
         one_line(&export.about()),
@@ -47,17 +50,19 @@ pub fn write_sql(
             "the items as this way stores them"
         }
     );
-    let function = function(export, name);
+    let table = identifier(&format!("{name}_map"))?;
+    let function = function(export, &function_name, &table);
     let asked = match &function {
         Ok(function) => {
             text.push_str(function);
-            format!("(SELECT {}($1))", quoted(name))
+            format!("(SELECT {function_name}($1))")
         }
         Err(reason) => {
             let _ = write!(
                 text,
                 "-- The query is mapped outside the database, by metra embed --side query or an export \
-                 to\n-- ONNX, because {reason}.\n"
+                 to\n-- ONNX, because {}.\n",
+                one_line(reason)
             );
             "$1".to_owned()
         }
@@ -66,11 +71,8 @@ pub fn write_sql(
         Ok(_) => export.input_dim(),
         Err(_) => export.output_dim(),
     };
-    let operator = match plan.distance() {
-        Distance::SquaredL2 => "<->",
-        Distance::InnerProduct => "<#>",
-        Distance::Cosine => "<=>",
-    };
+    let operator = operator(plan.distance());
+    let search = identifier(&format!("{name}_search"))?;
     let _ = write!(
         text,
         "-- $1 is the query, {}{dim} numbers; $2 is how many answers.\nPREPARE {} (vector, bigint) \
@@ -81,11 +83,11 @@ pub fn write_sql(
         } else {
             "mapped, "
         },
-        quoted(&format!("{name}_search")),
-        quoted(&columns.id),
-        quoted(&columns.table),
-        quoted(&columns.column),
-        quoted(&format!("{name}_search")),
+        search,
+        identifier(&columns.id)?,
+        columns.table.quoted()?,
+        identifier(&columns.column)?,
+        search,
     );
     out.write_all(text.as_bytes()).map_err(|e| Error::Found {
         place: FORMAT.into(),
@@ -95,7 +97,7 @@ pub fn write_sql(
 }
 
 /// The table of the map and the function over it, or the reason why there is none.
-fn function(export: &Export, name: &str) -> Result<String, String> {
+fn function(export: &Export, name: &str, table: &str) -> Result<String, String> {
     let parts = export.parts(FORMAT).map_err(|error| match error {
         Error::Unsupported { what, .. } => format!("SQL has no {what}"),
         other => other.to_string(),
@@ -118,7 +120,6 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
             "pgvector holds at most {MOST_DIMENSIONS} numbers a vector"
         ));
     }
-    let table = quoted(&format!("{name}_map"));
     let mut text = String::new();
     if numbers > 0 {
         let _ = writeln!(
@@ -152,18 +153,14 @@ fn function(export: &Export, name: &str) -> Result<String, String> {
             }
         }
     }
+    // A plain text and no dollars around it, which a name could close.
     let _ = write!(
         text,
-        "CREATE FUNCTION {}(query vector) RETURNS vector LANGUAGE sql STABLE STRICT PARALLEL SAFE AS \
-         $map$\n    SELECT {value}\n$map$;\n\n",
-        quoted(name)
+        "CREATE FUNCTION {name}(query vector) RETURNS vector LANGUAGE sql STABLE STRICT PARALLEL SAFE \
+         AS '\n    SELECT {}\n';\n\n",
+        value.replace('\'', "''")
     );
     Ok(text)
-}
-
-/// An identifier as PostgreSQL takes any text for one.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\"").replace('\0', ""))
 }
 
 /// A comment ends with its line.
@@ -182,7 +179,7 @@ mod tests {
         let plan = Plan::all_for_model(model).unwrap().remove(0);
         let export = Export::queries(model, &plan).unwrap();
         let columns = Columns {
-            table: "my \"docs\"".into(),
+            table: r#""my ""docs""""#.parse().unwrap(),
             id: "id".into(),
             column: "embedding".into(),
         };
@@ -203,11 +200,10 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        assert!(
-            written(&model, "a\";DROP")
-                .0
-                .contains("FUNCTION \"a\"\";DROP\"(")
-        );
+        // Names end neither an identifier nor the function's text.
+        let (text, _) = written(&model, "a\";'$$");
+        assert!(text.contains("FUNCTION \"a\"\";'$$\"("), "{text}");
+        assert!(text.contains("FROM \"a\"\";''$$_map\" map"), "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! resamples such rows. The area under the curve is no mean over pairs; its interval is that of
 //! DeLong, DeLong & Clarke-Pearson (Biometrics 1988), paired where two metrics are compared.
 
-use super::significance::{Bootstrap, Comparison, paired_bootstrap};
+use super::significance::{Bootstrap, Comparison, paired_bootstrap, within_rates};
 use crate::data::{Batch, Corpus, Groups, RowId};
 use crate::linalg::{BLOCK_ROWS, RowBuf};
 use crate::metric::{Embedding, Metric, Space};
@@ -67,7 +67,7 @@ impl Agreement {
     pub fn interval(&self, bootstrap: &Bootstrap) -> Result<(f64, f64)> {
         let nothing = vec![0.0; self.values.len()];
         let found = paired_bootstrap(&nothing, &self.values, &self.clusters, bootstrap)?;
-        Ok((found.low, found.high))
+        Ok(within_rates((found.low, found.high)))
     }
 
     /// How much more than `base` this agrees with the same comparisons.

@@ -19,6 +19,7 @@ mod ranking;
 mod reranked;
 mod significance;
 mod single_shot;
+mod student;
 mod thresholds;
 mod truth;
 mod verification;

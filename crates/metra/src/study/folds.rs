@@ -24,10 +24,48 @@ pub fn folds(
     count: usize,
     seed: u64,
 ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
-    let mut stream = Stream::new(seed, "folds", 0);
+    if kind == HoldOut::None {
+        return Err(Error::parameter(
+            "folds",
+            "absent where nothing is held out",
+            count,
+        ));
+    }
+    let hands = hands(material, units, kind, &mut Stream::new(seed, "folds", 0))?;
+    if count < 2 || count > hands.len() {
+        let expected = format!("between 2 and {} (the {kind} there are)", hands.len());
+        return Err(Error::parameter("folds", expected, count));
+    }
+    let mut tests = vec![Vec::new(); count];
+    for (number, hand) in hands.into_iter().enumerate() {
+        tests[number % count].extend(hand);
+    }
+    (tests.into_iter())
+        .map(|mut test| {
+            test.sort_unstable();
+            let held: BTreeSet<u64> = test.iter().copied().collect();
+            let others = units.iter().copied().filter(|unit| !held.contains(unit));
+            let mut rest: Vec<u64> = others.collect();
+            if let (HoldOut::Items, Supervision::Judgements(judgements)) =
+                (kind, &material.supervision)
+            {
+                rest = without_shared_items(judgements, rest, &test);
+            }
+            Ok((rest, test))
+        })
+        .collect()
+}
+
+/// What is dealt out, or given out for labelling: lists of units that stay together, in random
+/// order but for rows, which lie class by class.
+pub(super) fn hands(
+    material: &Material<'_>,
+    units: &[u64],
+    kind: HoldOut,
+    stream: &mut Stream,
+) -> Result<Vec<Vec<u64>>> {
     let labels = material.labels();
-    // What is dealt out: lists of units that stay together, in the order of dealing.
-    let hands: Vec<Vec<u64>> = match (kind, &material.supervision, labels) {
+    Ok(match (kind, &material.supervision, labels) {
         (HoldOut::Queries | HoldOut::Items, Supervision::Judgements(_), _) => {
             let mut queries = units.to_vec();
             stream.shuffle(&mut queries);
@@ -54,37 +92,8 @@ pub fn folds(
                     .collect()
             }
         }
-        (HoldOut::None, _, _) => {
-            return Err(Error::parameter(
-                "folds",
-                "absent where nothing is held out",
-                count,
-            ));
-        }
         (kind, supervision, _) => return Err(unfit(supervision, labels, kind)),
-    };
-    if count < 2 || count > hands.len() {
-        let expected = format!("between 2 and {} (the {kind} there are)", hands.len());
-        return Err(Error::parameter("folds", expected, count));
-    }
-    let mut tests = vec![Vec::new(); count];
-    for (number, hand) in hands.into_iter().enumerate() {
-        tests[number % count].extend(hand);
-    }
-    (tests.into_iter())
-        .map(|mut test| {
-            test.sort_unstable();
-            let held: BTreeSet<u64> = test.iter().copied().collect();
-            let others = units.iter().copied().filter(|unit| !held.contains(unit));
-            let mut rest: Vec<u64> = others.collect();
-            if let (HoldOut::Items, Supervision::Judgements(judgements)) =
-                (kind, &material.supervision)
-            {
-                rest = without_shared_items(judgements, rest, &test);
-            }
-            Ok((rest, test))
-        })
-        .collect()
+    })
 }
 
 /// Judge all test queries of all folds together: each counts once, and those of one identity are

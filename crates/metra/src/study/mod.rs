@@ -1,18 +1,22 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod budget;
 mod classifier;
 pub mod compare;
 pub mod cost;
 mod folds;
+mod gate;
 mod holdout;
 mod material;
 mod repeat;
 mod scores;
 mod training;
 
+pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
 pub use folds::{folds, pool};
+pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
 pub use repeat::{MeanAndDeviation, Summary, summarise};

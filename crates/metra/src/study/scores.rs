@@ -29,6 +29,14 @@ impl Scores {
         }
     }
 
+    /// The scores of one evaluation; `ids` name its queries and `cluster` what each belongs to.
+    pub fn of(ids: &[u64], cluster: impl Fn(u64) -> u64, found: &Evaluation) -> Self {
+        let measures: Vec<Measure> = found.values.iter().map(|(measure, _)| *measure).collect();
+        let mut scores = Scores::new(&measures);
+        scores.extend(ids, cluster, found);
+        scores
+    }
+
     /// Take in one trial; `ids` name its queries and `cluster` what each belongs to in all trials.
     pub(super) fn extend(&mut self, ids: &[u64], cluster: impl Fn(u64) -> u64, found: &Evaluation) {
         for (values, measure) in self.values.iter_mut().zip(&self.measures) {
@@ -66,6 +74,11 @@ impl Scores {
     /// Queries that had something relevant, in the order of the values.
     pub fn queries(&self) -> &[u64] {
         &self.queries
+    }
+
+    /// What each of them belongs to.
+    pub fn clusters(&self) -> &[u64] {
+        &self.clusters
     }
 
     /// Queries that had nothing relevant and were left out.

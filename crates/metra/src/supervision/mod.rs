@@ -5,6 +5,7 @@
 //! whether an item is relevant to a query. It need be neither symmetric nor transitive, and queries
 //! and items may be different corpora. [`mod@derive`] says what can be made from what.
 
+pub mod clicks;
 mod comparisons;
 pub mod derive;
 mod judgements;

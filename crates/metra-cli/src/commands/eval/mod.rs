@@ -5,20 +5,18 @@ mod agree;
 mod away;
 
 use crate::args::{Away, Columns, Common, Compared, Judged};
-use crate::load::{
-    Loaded, in_file, load, load_judged, model_groups, narrowing_of, protocol_for, row_name,
-    split_names,
-};
+use crate::load::{Loaded, in_file, load, load_judged, protocol_for, row_name, split_names};
 use crate::print;
-use crate::told::{Sources, Told, need_labels, told};
+use crate::system::{Against, System};
+use crate::told::{Sources, Told, told};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use metra::data::Groups;
 use metra::evaluate::{
-    AgainstGallery, Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery,
-    ReIdentification, Ties, Truth, evaluate, evaluate_ranking, evaluate_reranked,
+    Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery, Ties,
+    evaluate_ranking,
 };
-use metra::metric::{Chain, Embedding, Model, Side, Space, embed_corpus};
+use metra::metric::{Chain, Embedding, Space};
 use metra::search::Rerank;
 use metra::study::{
     Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
@@ -127,36 +125,32 @@ impl Eval {
         let Some(path) = &self.model else {
             bail!("name a model file, `euclid` or `cosine`");
         };
-        let plain = path.to_str().and_then(|name| name.parse::<Space>().ok());
-        let model = if plain.is_some() {
-            None
-        } else {
-            Some(Model::load(path)?)
-        };
-        let rule = narrowing_of(model.as_ref().and_then(|m| m.narrowing.as_ref()));
-        let chain = |dim: usize| match (&model, plain) {
-            (Some(model), _) => model.chain.clone(),
-            (None, space) => Chain::identity(dim, space.unwrap_or(Space::SquaredL2)),
-        };
+        self.compared.refuse_beside(&self.judged)?;
+        let system = System::load(path)?;
+        let rule = system.narrowing();
         if let Some(judged) = load_judged(&self.judged, &self.columns, &[], &rule, common)? {
             let tie_rank = match self.ties {
                 Ties::Expected => None,
                 Ties::Trec => Some(id_ranks(&judged.items, self.columns.id.as_deref())?),
             };
+            let groups = (
+                system.groups(&judged.items)?,
+                system.groups(&judged.queries)?,
+            );
             let material = Material {
                 items: Collection {
                     corpus: judged.items.table.corpus.as_ref(),
-                    groups: judged.items.groups.as_ref(),
+                    groups: groups.0.as_ref(),
                 },
                 queries: Some(Collection {
                     corpus: judged.queries.table.corpus.as_ref(),
-                    groups: judged.queries.groups.as_ref(),
+                    groups: groups.1.as_ref(),
                 }),
                 supervision: Supervision::judgements(judged.judgements.clone()),
                 judged_by: None,
                 storage: common.storage(),
             };
-            let chain = chain(judged.items.table.corpus.dim());
+            let chain = system.chain(judged.items.table.corpus.dim());
             let units: Vec<u64> = if self.count_empty {
                 (0..material.units()).collect()
             } else {
@@ -179,15 +173,12 @@ impl Eval {
             rule.clone(),
             common,
         )?;
-        let chain = chain(loaded.table.corpus.dim());
+        let chain = system.chain(loaded.table.corpus.dim());
         if !self.gallery_where.is_empty() {
             let gallery = load(data, &self.columns, &[], &self.gallery_where, rule, common)?;
-            return self.against(model.as_ref(), &chain, &loaded, &gallery, common);
+            return self.against(&system, &loaded, &gallery, common);
         }
-        let groups = match &model {
-            Some(model) if chain.group_names().is_some() => model_groups(model, &loaded)?,
-            _ => loaded.groups.clone(),
-        };
+        let groups = system.groups(&loaded)?;
         let outcome = if self.compared.any() {
             self.agree(&chain, groups.as_ref(), &loaded, common)
         } else {
@@ -358,20 +349,11 @@ impl Eval {
     /// Rows against another part of the file.
     fn against(
         &self,
-        model: Option<&Model>,
-        chain: &Chain,
+        system: &System,
         queries: &Loaded,
         gallery: &Loaded,
         common: &Common,
     ) -> Result<()> {
-        need_labels(queries)?;
-        let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
-            bail!("name the column of class labels with --label");
-        };
-        ensure!(
-            self.rerank.is_none() || !chain.map().has_two_sides(),
-            "--rerank compares queries with each other: it needs one map for queries and items"
-        );
         let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);
         let options = Options {
             measures: self.measures_for(protocol),
@@ -379,41 +361,15 @@ impl Eval {
             empty: self.empty(),
             ..Options::default()
         };
-        let measure = |chain: &Chain| -> Result<Evaluation> {
-            let embed = |side, loaded: &Loaded| -> Result<_> {
-                let groups = match model {
-                    Some(model) if chain.group_names().is_some() => model_groups(model, loaded)?,
-                    _ => None,
-                };
-                let corpus = loaded.table.corpus.as_ref();
-                let storage = common.storage();
-                embed_corpus(chain, side, corpus, groups.as_ref(), &storage)
-                    .map_err(|e| in_file(e, loaded))
-            };
-            let (left, right) = (embed(Side::Query, queries)?, embed(Side::Item, gallery)?);
-            let (left, right) = (left.corpus(), right.corpus());
-            let space = chain.space();
-            let evaluated = |truth: &dyn Truth| match &self.rerank {
-                None => evaluate(space, left, right, truth, &options),
-                Some(rerank) => {
-                    evaluate_reranked(rerank, space, left, right, None, truth, &options)
-                }
-            };
-            Ok(match protocol {
-                Protocol::CrossCamera => {
-                    let (Some(a), Some(b)) = (&queries.groups, &gallery.groups) else {
-                        bail!("the cross-camera protocol needs --camera");
-                    };
-                    evaluated(&ReIdentification::new(asked, a, searched, b)?)?
-                }
-                Protocol::LeaveOneOut => evaluated(&AgainstGallery::new(asked, searched))?,
-                other => bail!("the protocol {other} cannot be used with --gallery-where"),
-            })
+        let how = Against {
+            protocol,
+            rerank: self.rerank,
+            options: &options,
         };
-        let learned = measure(chain)?;
+        let learned = system.against(queries, gallery, &how, common)?;
         let mut comparison = Vec::new();
         if let Some(base) = self.base {
-            let base = measure(&Chain::identity(queries.table.corpus.dim(), base))?;
+            let base = System::Plain(base).against(queries, gallery, &how, common)?;
             let bootstrap = Bootstrap {
                 seed: self.seed,
                 ..Bootstrap::default()

@@ -1,6 +1,6 @@
 //! An index of FAISS: empty, filled with items, or one that is there already with the map in front.
 
-use super::{Done, Export, Format, plan};
+use super::{Done, Export, Format};
 use crate::STOP;
 use crate::args::{Columns, Common, SideName};
 use crate::load::{in_file, load, model_groups, narrowing_of};
@@ -19,9 +19,12 @@ const OFFERED: [Distance; 2] = [Distance::SquaredL2, Distance::InnerProduct];
 
 impl Export {
     pub(super) fn faiss(&self, model: &Model, common: &Common) -> Result<Done> {
-        let plan = plan(model, self.way, &OFFERED)?;
+        let plan = self.plan(model, &OFFERED)?;
         // Items that are given, or in an index already, are mapped: what is left to map are queries.
-        let holds = self.items.is_some() || self.index.is_some() || self.way.is_some();
+        let holds = self.items.is_some()
+            || self.index.is_some()
+            || self.way.is_some()
+            || self.record.is_some();
         let side = match self.side {
             Some(SideName::Item) if holds => bail!(
                 "the index holds its items, so that the map in front is that of queries: leave out \

@@ -1,7 +1,7 @@
 //! `metra export`: a model's map as a file that other programs read.
 //!
-//! By default that is the metric's own map, as `metra embed` applies it. With `--way` it is what a
-//! store is asked with by that plan, and files of FAISS and SQL, which compare as well, always follow
+//! By default that is the metric's own map, as `metra embed` applies it. With `--way` or the record of
+//! stored vectors it is what a store is asked with by that plan, and files of FAISS and SQL, which compare as well, always follow
 //! a plan.
 
 mod faiss;
@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use metra::linalg::Rows;
 use metra::metric::{Distance, Model, Plan, Side, Way, Wish};
 use metra_files::{Filter, NpyWriter, Target};
+use metra_stores::Written;
 use metra_stores::export::{self, Columns};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -96,6 +97,10 @@ pub(crate) struct Export {
     /// What the index over it compares by: l2, ip or cosine (default: what suits the model)
     #[arg(long, help_heading = "SQL")]
     distance: Option<Distance>,
+    /// The record of stored vectors (a file with the JSON text beside them): export what they are asked
+    /// with, a centre included
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["way", "distance", "items"])]
+    record: Option<PathBuf>,
     /// Name in the file: of the C function or the SQL function (default: the file's own)
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -218,9 +223,12 @@ impl Export {
 
     /// A map alone.
     fn map(&self, model: &Model, format: Format) -> Result<Done> {
-        let mut export = match self.way {
-            Some(way) => export::Export::queries(model, &plan(model, Some(way), &Distance::ALL)?)?,
-            None => export::Export::embedding(model, self.side(model)?)?,
+        let planned = self.way.is_some() || self.record.is_some();
+        let (mut export, way) = if planned {
+            let plan = self.plan(model, &Distance::ALL)?;
+            (export::Export::queries(model, &plan)?, Some(plan.way()))
+        } else {
+            (export::Export::embedding(model, self.side(model)?)?, None)
         };
         if self.normalise {
             export = export.at_unit_length();
@@ -238,7 +246,7 @@ impl Export {
                 target.finish()?;
             }
         }
-        Ok(self.done(format, self.way, &export, files))
+        Ok(self.done(format, way, &export, files))
     }
 
     /// The matrix, and the offset to add in a second file where there is one, whose name is given back.
@@ -268,10 +276,10 @@ impl Export {
             Some(distance) => vec![distance],
             None => Distance::ALL.to_vec(),
         };
-        let plan = plan(model, self.way, &distances)?;
+        let plan = self.plan(model, &distances)?;
         let export = export::Export::queries(model, &plan)?;
         let columns = Columns {
-            table: self.table.clone(),
+            table: self.table.parse()?,
             id: self.id.clone(),
             column: self.column.clone(),
         };
@@ -288,6 +296,28 @@ impl Export {
             function: Some(function),
             ..done
         })
+    }
+
+    /// The plan of the record, or the best, or the best by this way, in a store with these distances.
+    fn plan(&self, model: &Model, distances: &[Distance]) -> Result<Plan> {
+        if let Some(path) = &self.record {
+            let place = path.display().to_string();
+            let text = std::fs::read_to_string(path).with_context(|| place.clone())?;
+            let plan = Written::from_text(text.trim(), &place)?.plan(model, &place)?;
+            ensure!(
+                distances.contains(&plan.distance()),
+                "{place}: the stored vectors are compared by {}, which this format does not have",
+                plan.distance()
+            );
+            return Ok(plan);
+        }
+        let wish = Wish {
+            distances: distances.to_vec(),
+            way: self.way,
+            candidates: self.way == Some(Way::Candidates),
+            ..Wish::default()
+        };
+        Ok(Plan::choose_for_model(model, &wish)?)
     }
 
     /// The side asked for; one must be named where the two differ.
@@ -331,15 +361,4 @@ impl Export {
             files,
         }
     }
-}
-
-/// The best plan, or the best by this way, in a store with these distances.
-fn plan(model: &Model, way: Option<Way>, distances: &[Distance]) -> Result<Plan> {
-    let wish = Wish {
-        distances: distances.to_vec(),
-        way,
-        candidates: way == Some(Way::Candidates),
-        ..Wish::default()
-    };
-    Ok(Plan::choose_for_model(model, &wish)?)
 }

@@ -16,11 +16,13 @@ use std::path::Path;
 /// How to search in an index.
 #[derive(Args, Default)]
 pub(super) struct InIndex {
-    /// Compare with every item, although the index has a graph
-    #[arg(long, conflicts_with = "effort", help_heading = "In an index")]
-    exact: bool,
     /// Candidates that the graph keeps on its way; more find more and take longer (default: 128)
-    #[arg(long, value_name = "N", help_heading = "In an index")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "exact",
+        help_heading = "In an index"
+    )]
     effort: Option<usize>,
     /// Compare the lengths of the index's files and not their digests, which reads all of them; for
     /// folders that nobody else writes to
@@ -60,7 +62,7 @@ impl Search {
         let index = LocalIndex::open(&self.items, verify, &mut watch(&mut reporter))?;
         reporter.finish();
         index.check_model(&self.model.display().to_string(), model)?;
-        let ask = match (self.index.exact, self.index.effort) {
+        let ask = match (self.exact, self.index.effort) {
             (true, _) => Ask::Exact,
             (false, Some(effort)) => Ask::Approximate { effort },
             (false, None) => index.usual(),

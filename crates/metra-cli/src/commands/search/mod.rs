@@ -1,6 +1,10 @@
-//! `metra search`: ranking of items for queries, in a file or in an index.
+//! `metra search`: ranking of items for queries, in a file, in an index or in a table of PostgreSQL.
 
 mod index;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::conditions;
 
 use crate::args::{Columns, Common};
 use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
@@ -20,7 +24,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Search {
     /// The model file
     model: PathBuf,
-    /// The items to search (.parquet, .npy, .csv, .tsv), or a folder that `metra index` wrote
+    /// The items to search (.parquet, .npy, .csv, .tsv), a folder that `metra index` wrote, or
+    /// postgres://… with --table
     items: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -39,9 +44,36 @@ pub(crate) struct Search {
     /// Write a TREC run here instead of printing
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
+    /// Compare with every item: go past the graph of an index, or an index of a database
+    #[arg(long)]
+    exact: bool,
     #[command(flatten)]
     index: index::InIndex,
+    #[command(flatten)]
+    table: InTable,
 }
+
+/// Where items are in a database.
+#[derive(Args)]
+struct InTable {
+    /// The table (`docs` or `schema.docs`)
+    #[arg(long, value_name = "TABLE", help_heading = POSTGRES)]
+    table: Option<String>,
+    /// The table's column of vectors
+    #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "embedding")]
+    table_vector: String,
+    /// The table's column of ids
+    #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "id")]
+    table_id: String,
+    /// Candidates that an index of HNSW keeps: more find more, and take longer (default: 40, or k)
+    #[arg(long, value_name = "N", help_heading = POSTGRES)]
+    ef_search: Option<usize>,
+    /// The column holds the items as they are, and only queries are mapped
+    #[arg(long, help_heading = POSTGRES)]
+    keep_items: bool,
+}
+
+const POSTGRES: &str = "Tables of PostgreSQL";
 
 #[derive(Serialize)]
 struct Answer {
@@ -60,25 +92,27 @@ struct Hit {
 impl Search {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
-        let answers = match LocalIndex::is_at(&self.items) {
-            true => self.in_index(&model, common)?,
-            false => {
-                self.index.refuse(&self.items)?;
-                self.in_file(&model, common)?
-            }
+        let there = self.items.to_str().unwrap_or_default();
+        let answers = if there.starts_with("postgres://") || there.starts_with("postgresql://") {
+            #[cfg(not(feature = "postgres"))]
+            return Err(super::absent::without(
+                "metra search postgres://…",
+                "postgres",
+            ));
+            #[cfg(feature = "postgres")]
+            self.in_table(there, &model, common)?
+        } else if LocalIndex::is_at(&self.items) {
+            self.in_index(&model, common)?
+        } else {
+            self.index.refuse(&self.items)?;
+            self.in_file(&model, common)?
         };
-        self.give(answers, common)
+        self.show(answers, common)
     }
 
     fn in_file(&self, model: &Model, common: &Common) -> Result<Vec<Answer>> {
-        let items = load(
-            &self.items,
-            &self.columns,
-            &[],
-            &self.filters,
-            narrowing_of(model.narrowing.as_ref()),
-            common,
-        )?;
+        let rule = narrowing_of(model.narrowing.as_ref());
+        let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
         let queries = match &self.query {
             Some(path) => Some(self.queries(path, model, common)?),
             None => None,
@@ -107,8 +141,8 @@ impl Search {
             .collect())
     }
 
+    /// A query file need not have labels: only its ids and groups are used.
     fn queries(&self, path: &Path, model: &Model, common: &Common) -> Result<Loaded> {
-        // A query file need not have labels: only its ids and groups are used.
         let columns = Columns {
             label: None,
             ..self.columns.clone()
@@ -117,8 +151,8 @@ impl Search {
         load(path, &columns, &[], &self.where_queries, rule, common)
     }
 
-    /// Print the answers, or write them as a run.
-    fn give(&self, answers: Vec<Answer>, common: &Common) -> Result<()> {
+    /// Print answers, or write them as a run.
+    fn show(&self, answers: Vec<Answer>, common: &Common) -> Result<()> {
         if let Some(path) = &self.run {
             let mut run = Run::default();
             for answer in answers {

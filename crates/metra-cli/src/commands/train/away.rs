@@ -6,7 +6,6 @@ use crate::away::{describe, say};
 use anyhow::{Result, bail, ensure};
 use metra_engine::{Cut, Fit};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -35,7 +34,7 @@ impl Train {
             bail!("name the model file with -o");
         };
         ensure!(
-            self.grid.is_empty() && self.report.is_none() && !self.refit,
+            self.learning.grid.is_empty() && self.report.is_none() && !self.refit,
             "--tune, --refit and --report hold parts of the data out, which is done on one machine: \
              choose settings there on a sample, and give them here with --set"
         );
@@ -51,15 +50,11 @@ impl Train {
             .open(&engine, &address, cut, &self.subject.filters)?;
         let (rows, shards) = (table.len(), table.shards());
         say(common, "data", &describe(&table))?;
-        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
-        if let Some(rank) = self.rank {
-            settings.insert("rank".into(), rank.to_string());
-        }
         let fit = Fit {
-            method: &self.method,
-            settings,
-            prepare: self.prepare.clone(),
-            space: self.score.first().copied(),
+            method: &self.learning.method,
+            settings: self.learning.settings(),
+            prepare: self.learning.prepare.clone(),
+            space: self.learning.score.first().copied(),
             seed: self.splitting.seed,
             rounds: self.rounds,
             common: self.common,
@@ -79,7 +74,7 @@ impl Train {
         let done = Done {
             rows,
             shards,
-            method: self.method.clone(),
+            method: self.learning.method.clone(),
             rounds: model.origin.facts.get("rounds").copied(),
             losses,
             seconds: began.elapsed().as_secs_f64(),

@@ -8,8 +8,9 @@ mod report;
 use self::page::Kept;
 pub(crate) use self::report::describe;
 use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
-use crate::args::{Away, Common, assignment};
+use crate::args::{Away, Common};
 use crate::judging::JudgedBy;
+use crate::learning::Learning;
 use crate::load::Loaded;
 use crate::progress::Reporter;
 use crate::splitting::Splitting;
@@ -18,12 +19,11 @@ use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::evaluate::Measure;
-use metra::learn::{Recipe, registry};
+use metra::learn::registry;
 use metra::metric::{Embedding, Model, Space};
 use metra::study::cost::{Timing, product_seconds};
 use metra::study::{Chosen, Fitted, HoldOut, Parts, Study, Training, Verdicts, pool, summarise};
 use metra::supervision::Supervision;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
@@ -31,27 +31,8 @@ use std::path::PathBuf;
 pub(crate) struct Train {
     #[command(flatten)]
     subject: Subject,
-    /// What learns; `metra methods` lists them
-    #[arg(long, default_value = "warca")]
-    method: String,
-    /// Numbers in a mapped vector; short for --set rank=N
-    #[arg(long, value_name = "N")]
-    rank: Option<usize>,
-    /// Set a parameter of the method (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
-    settings: Vec<(String, String)>,
-    /// Try these values on the validation part: a parameter's, or `prepare` (repeatable)
-    #[arg(long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
-    grid: Vec<(String, String)>,
-    /// Preparation before the method, steps joined by +; `metra methods` lists them
-    #[arg(long, value_name = "STEPS", default_value = "none")]
-    prepare: Recipe,
-    /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)
-    #[arg(long, value_name = "SCORES", value_delimiter = ',')]
-    score: Vec<Space>,
-    /// The base to beat: euclid or cosine (default: the better one on the validation part)
-    #[arg(long, value_name = "SCORE")]
-    base: Option<Space>,
+    #[command(flatten)]
+    learning: Learning,
     #[command(flatten)]
     splitting: Splitting,
     #[command(flatten)]
@@ -113,20 +94,20 @@ impl Train {
             self.output.is_none() || self.splitting.is_single(),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
-        registry::find(&self.method)?;
+        registry::find(&self.learning.method)?;
         let extra = self.splitting.columns();
         (self.subject).with(&extra, common, |read| self.study(read, common))
     }
 
     fn study(&self, read: &Read<'_>, common: &Common) -> Result<()> {
         let (material, items) = (&read.material, read.items);
-        let mut study = self.plan(read)?;
+        let mut study = (self.learning).study(read, &self.judged_by, self.splitting.seed)?;
         let kind = self.splitting.kind(read);
         let splits = self.splitting.parts(read, kind)?;
         let folds = self.splitting.folds.is_some();
         let mut report = Report {
             data: describe(material, items),
-            method: self.method.clone(),
+            method: self.learning.method.clone(),
             holdout: kind.to_string(),
             protocol: study.judging.protocol.to_string(),
             splits: Vec::new(),
@@ -198,34 +179,6 @@ impl Train {
             Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
             None => Ok(()),
         }
-    }
-
-    fn plan<'m>(&self, read: &'m Read<'m>) -> Result<Study<'m>> {
-        let material = &read.material;
-        let (judging, criterion) = self.judged_by.judging(read, self.splitting.seed)?;
-        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
-        if let Some(rank) = self.rank {
-            settings.insert("rank".into(), rank.to_string());
-        }
-        let grid: Vec<(String, Vec<String>)> = (self.grid.iter())
-            .map(|(name, values)| (name.clone(), values.split(',').map(str::to_owned).collect()))
-            .collect();
-        let entry = registry::find(&self.method)?;
-        let dim = self.prepare.most_dim(material.items.corpus.dim());
-        entry.limit_rank(&mut settings, &grid, dim);
-        entry.build(&settings)?;
-        Ok(Study {
-            material,
-            method: self.method.clone(),
-            settings,
-            recipe: self.prepare.clone(),
-            grid,
-            spaces: self.score.clone(),
-            base: self.base,
-            judging,
-            criterion,
-            seed: self.splitting.seed,
-        })
     }
 
     fn one_split(

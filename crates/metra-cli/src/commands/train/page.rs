@@ -54,15 +54,19 @@ impl Train {
             published: BTreeMap::new(),
         };
         // A learner called as its base is called would make two lines of one name.
-        let learned = match self.method == base {
-            true => format!("{} learned", self.method),
-            false => self.method.clone(),
+        let learned = match self.learning.method == base {
+            true => format!("{} learned", self.learning.method),
+            false => self.learning.method.clone(),
         };
         let tuned = |name: &String| study.grid.iter().any(|(tuned, _)| tuned == name);
         let fixed = study.settings.iter().filter(|(name, _)| !tuned(name));
         let names = |unit: u64| row_name(read.unit_table, read.columns, unit);
         let experiment = Experiment {
-            name: format!("{} on {}", self.method, file_name(&read.items.table.path)),
+            name: format!(
+                "{} on {}",
+                self.learning.method,
+                file_name(&read.items.table.path)
+            ),
             about: String::new(),
             command: command_line(),
             data: DataFacts {
@@ -90,7 +94,7 @@ impl Train {
                     settings: fixed.map(|(n, v)| (n.clone(), v.clone())).collect(),
                     recipe: study.recipe.clone(),
                     grid: study.grid.clone(),
-                    ..method(&learned, &self.method)
+                    ..method(&learned, &self.learning.method)
                 },
             ],
             base: Some(base),

@@ -6,7 +6,7 @@ use crate::print;
 use anyhow::Result;
 use metra::evaluate::Measure;
 use metra::study::cost::Timing;
-use metra::study::{HoldOut, Material, Summary, Trial, Verdicts};
+use metra::study::{Decision, Headroom, HoldOut, Material, Summary, Trial, Verdicts};
 use metra::supervision::{Labels, Supervision};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -139,6 +139,13 @@ pub(super) fn print_split(
             &format!("{skipped} queries with nothing relevant"),
         )?;
     }
+    print_verdict(verdicts, criterion)
+}
+
+/// Two lines as `metra gate` says it: what was left to gain, and what to do.
+fn print_verdict(verdicts: &Verdicts, criterion: Measure) -> Result<()> {
+    let headroom = Headroom::of(&verdicts.base, criterion);
+    print::fact("headroom", &headroom.words())?;
     print::fact("verdict", &verdict(verdicts, criterion))
 }
 
@@ -194,16 +201,11 @@ fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
             .collect()
     };
     let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-    let main = verdicts
-        .rows
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    let main = main.map_or(Verdict::NoEvidence, |(_, c)| c.verdict());
-    let head = match main {
-        Verdict::Better if worse.is_empty() => "better: ship it",
-        Verdict::Better => "better on the whole, but look at what it loses",
-        Verdict::Worse => "worse: keep the base",
-        Verdict::NoEvidence => "no evidence of a gain: keep the base",
+    let main = (verdicts.rows.iter()).find(|(measure, _)| *measure == criterion);
+    let decision = main.map_or(Decision::NoEvidence, |(_, c)| Decision::of(c, 0.0));
+    let head = match decision {
+        Decision::Ship if !worse.is_empty() => "better on the whole, but look at what it loses",
+        decision => decision.words(),
     };
     let mut text = head.to_owned();
     if !better.is_empty() {
@@ -218,7 +220,7 @@ fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
         .iter()
         .find(|(measure, _)| *measure == criterion);
     if let Some((_, unseen)) = unseen
-        && main == Verdict::Better
+        && decision == Decision::Ship
         && unseen.verdict() != Verdict::Better
     {
         text.push_str("; but NO gain on items that training had not seen");
@@ -241,7 +243,7 @@ pub(super) fn print_pooled(
     print::comparison_table("pooled", base, &pooled.rows)?;
     print::comparison_table("seen items", base, &pooled.seen)?;
     print::comparison_table("unseen items", base, &pooled.unseen)?;
-    print::fact("verdict", &verdict(pooled, criterion))
+    print_verdict(pooled, criterion)
 }
 
 pub(super) fn print_summary(summary: &[Summary], name: &str) -> Result<()> {

@@ -4,6 +4,11 @@
 //! names, with `bin/python` in it; without it the slow tests say so and pass. The C header is compiled
 //! by `cc`.
 
+#![allow(
+    clippy::print_stderr,
+    reason = "tests say what they measured and what they left out"
+)]
+
 mod families;
 
 use crate::folder::{Folder, QUICK, digits, text};
@@ -233,11 +238,13 @@ fn queries_are_mapped_in_the_database() {
         family.model.save(&model).unwrap();
         embed(&folder, name, "item", &[], &format!("{name}.item.npy"));
         embed(&folder, name, "query", &[], &format!("{name}.query.npy"));
-        let line = format!("export {name}.safetensors -o {name}.sql --name {name}");
+        // A name that wants quoting in identifiers and in texts.
+        let called = format!("{name}'s");
+        let line = format!("export {name}.safetensors -o {name}.sql --name {called}");
         let done = folder.json(&line, &["--table", "my \"docs\""]);
         assert_eq!(done["function"], true);
         cases.push(json!({
-            "kind": "sql", "file": format!("{name}.sql"), "input": "x.npy", "name": name,
+            "kind": "sql", "file": format!("{name}.sql"), "input": "x.npy", "name": called,
             "stored": format!("{name}.item.npy"), "expected": format!("{name}.query.npy"),
             "own": matches!(name, "low-rank-euclid" | "units-cosine"),
         }));
@@ -297,6 +304,42 @@ fn a_model_that_narrows_takes_f64_in_onnx() {
     check(&python, &folder, &[case]);
     let message = folder.refused("export m.safetensors -o m.faiss", &[]);
     assert!(message.contains("the shift of 1 columns"), "{message}");
+}
+
+#[test]
+#[ignore = "slow: reads files with packages of Python"]
+fn what_embed_refuses_is_not_finite_in_onnx() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new();
+    let mut rows = data(&folder);
+    rows.row_mut(1)[7] = -1.0;
+    folder.write_f32("negative.npy", &rows);
+    rows.row_mut(1).fill(0.0);
+    folder.write_f32("zero.npy", &rows);
+    let families = all();
+    let mut cases = Vec::new();
+    for (name, input) in [
+        ("sqrt-euclid", "negative.npy"),
+        ("log-euclid", "negative.npy"),
+        ("chi2-2-euclid", "negative.npy"),
+        ("kernel-chi2-dot", "negative.npy"),
+        ("kernel-exp-chi2-dot", "negative.npy"),
+        ("kernel-intersection-dot", "negative.npy"),
+        ("units-cosine", "zero.npy"),
+    ] {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        let model = folder.path(&format!("{name}.safetensors"));
+        family.model.save(&model).unwrap();
+        embed(&folder, name, "query", &[], &format!("{name}.npy"));
+        let line = format!("embed {name}.safetensors {input} -o no.npy");
+        assert!(folder.refused(&line, &[]).contains("row 1"));
+        folder.good(&format!("export {name}.safetensors -o {name}.onnx"), &[]);
+        cases.push(json!({
+            "kind": "onnx_refused", "file": format!("{name}.onnx"), "input": input,
+            "expected": format!("{name}.npy"),
+        }));
+    }
+    check(&python, &folder, &cases);
 }
 
 /// Models as people train them, on 1,797 pictures of digits.

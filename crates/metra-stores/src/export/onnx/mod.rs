@@ -4,8 +4,8 @@
 //! The steps are not folded: each does what `metra embed` does, in the same precision, so that results
 //! agree to the last digits. Lengths, logarithms and the frequencies of the χ² map are worked out in
 //! f64, as they are there. A model that shifts columns before it narrows f64 takes f64 here as well.
-//! Where `metra embed` refuses a value (a root of −1, a vector of length 0), ONNX has no errors: NaN
-//! comes out, in the whole row or, before a map, in what depends on it.
+//! Where `metra embed` refuses a value (a root of −1, a vector of length 0), ONNX has no errors: what
+//! comes out of that row is not finite.
 //!
 //! The few messages that a model is made of are encoded in `message.rs`: a library for protocol
 //! buffers would ask for the same list of fields and bring a code generator with it.
@@ -251,7 +251,7 @@ fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
         }
         histograms => {
             // Every row against every landmark, entry by entry: N × landmarks × numbers at once.
-            let (zero, one) = (graph.f32s(&[], &[0.0]), graph.f32s(&[], &[1.0]));
+            let zero = graph.f32s(&[], &[0.0]);
             let none = graph.f32s(&[], &[f32::NAN]);
             let fit = graph.node("GreaterOrEqual", &[at, &zero]);
             let fit = graph.node("Where", &[&fit, at, &none]);
@@ -267,6 +267,7 @@ fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
             }
             let sum = graph.node("Add", &[&own, &others]);
             // A pair of zeros counts 0; NaN stays NaN in the product above.
+            let one = graph.f32s(&[], &[1.0]);
             let above = graph.node("Greater", &[&sum, &zero]);
             let below = graph.node("Where", &[&above, &sum, &one]);
             let product = if histograms == Kernel::ChiSquare {

@@ -66,6 +66,36 @@ pub fn agreement(
     })
 }
 
+/// Rows of a sample that ask, where it is seen whether a plan needs a centre.
+const ASKING: usize = 32;
+/// Rows that they are compared with.
+const ASKED: usize = 256;
+
+impl Plan {
+    /// The same plan, centred on the sample ([`Plan::centred_on`]) where f32 needs it to keep the
+    /// metric's order there. A plan without a centre is asked by whatever maps queries, an exported
+    /// file for instance; with one, only by those who know it.
+    pub fn centred_where_needed(self, metric: &Chain, sample: &Batch<'_>) -> Result<Plan> {
+        let first = |count: usize| {
+            let count = count.min(sample.rows.len());
+            Batch {
+                rows: sample.rows.slice(0, count),
+                groups: sample.groups.and_then(|groups| groups.get(..count)),
+            }
+        };
+        if sample.rows.len() < 2 || self.items_stay() {
+            return Ok(self);
+        }
+        let (asking, asked) = (first(ASKING), first(ASKED));
+        let plain = agreement(metric, &self, &asking, &asked)?;
+        let centred = self.clone().centred_on(sample)?;
+        if centred.centre().is_none() || plain >= agreement(metric, &centred, &asking, &asked)? {
+            return Ok(self);
+        }
+        Ok(centred)
+    }
+}
+
 /// As a store has it, turned so that smaller is nearer.
 fn dissimilarity(distance: Distance, query: &[f32], item: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();

@@ -161,7 +161,7 @@ fn back(
     };
     let mut weights = RowBuf::zeros(dim + usize::from(last.is_some()), rank);
     let mut offset = vec![0.0; weights.len()];
-    for column in 0..dim {
+    for (column, taken) in offset.iter_mut().enumerate().take(dim) {
         let row = weights.row_mut(column);
         for (at, (place, sign)) in row.iter_mut().zip(signs).enumerate() {
             *place = (factor * sign * entry(linear, at, column)) as f32;
@@ -170,7 +170,7 @@ fn back(
         let product: f64 = shifted
             .map(|(at, (shift, sign))| sign * entry(linear, at, column) * shift)
             .sum();
-        offset[column] = (factor * product) as f32;
+        *taken = (factor * product) as f32;
     }
     if let Some((products, number)) = last {
         for (place, value) in weights.row_mut(dim).iter_mut().zip(products) {

@@ -239,6 +239,13 @@ fn a_far_origin_is_moved() {
     let centred = plan.clone().centred_on(&batch).unwrap();
     let share = agreement(&chain, &centred, &batch, &batch).unwrap();
     assert!(share > 0.9999, "{share}");
+    // Where it is needed it is taken, and not where it is not.
+    let needed = plan.clone().centred_where_needed(&chain, &batch).unwrap();
+    assert_eq!(needed.centre(), centred.centre());
+    let near = draw("near", 60 * DIM, 0.0);
+    let near = Batch::new(Rows::new(&near, DIM).unwrap());
+    let plain = plan.clone().centred_where_needed(&chain, &near).unwrap();
+    assert_eq!(plain.centre(), None);
     // The centre makes the same plan again; a plan without a free origin takes none.
     let again = plan
         .clone()

@@ -1,0 +1,380 @@
+//! `metra gate`: may a candidate replace the base? One decision, with an exit code for CI.
+
+mod report;
+
+use crate::STOP;
+use crate::args::{Columns, Common, Judged};
+use crate::load::{
+    Loaded, LoadedJudged, in_file, load, load_judged, protocol_for, row_name, split_names,
+};
+use crate::system::{Against, System};
+use crate::told::{Sources, Told, told};
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use metra::data::{Interruptible, fingerprint};
+use metra::evaluate::{Measure, Options};
+use metra::metric::Embedding;
+use metra::search::Rerank;
+use metra::study::{
+    Collection, Gate as Found, Judging, Material, Protocol, Scores, Slicing, Terms,
+};
+use metra::supervision::{Relevance, Supervision};
+use metra_files::{Filter, NarrowingRule, read_splits};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Decide whether a candidate may replace the base, from queries that neither has learned from.
+///
+/// Both rank the same held-out queries. The candidate ships only if the whole 95 % interval of its
+/// gain lies above 0 and above --min-gain. Slices (by class size or number of relevant items, and by
+/// the columns of --slice) have wider intervals, which hold all together; a slice is called worse
+/// only where such an interval lies below 0.
+///
+/// Exit codes: 0 ship; 1 something failed; 2 wrong use; 3 no evidence of a gain; 4 worse;
+/// 5 a gain below --min-gain; 6 nothing to gain; 7 a slice gets worse (with --no-worse-slice).
+#[derive(Args)]
+pub(crate) struct Gate {
+    /// What serves today: euclid, cosine or dot on the vectors as they are, or a model file
+    #[arg(long, value_name = "BASE")]
+    base: PathBuf,
+    /// What may replace it: a model file, or a score
+    #[arg(long, value_name = "MODEL")]
+    candidate: PathBuf,
+    /// Held-out vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "queries",
+        conflicts_with = "queries"
+    )]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    columns: Columns,
+    #[command(flatten)]
+    judged: Judged,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Search among the rows of the same file that have this value instead (repeatable)
+    #[arg(long, value_name = "FILTER", requires = "data")]
+    gallery_where: Vec<Filter>,
+    /// Ask only the test part of a split of this file, as `metra train` held it out
+    #[arg(long, value_name = "FILE", conflicts_with = "gallery_where")]
+    splits: Option<PathBuf>,
+    /// Which split of the file, counted from 0
+    #[arg(long, value_name = "N", requires = "splits", default_value_t = 0)]
+    split: usize,
+    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera; with --splits also
+    /// against-training
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// How often the single-shot protocol draws images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: u32,
+    /// Re-rank both by k-reciprocal neighbours: `default`, or some of k1=20,k2=6,lambda=0.3
+    #[arg(long, value_name = "SETTINGS")]
+    rerank: Option<Rerank>,
+    /// Measure to decide by (default: map with labels, ndcg@10 with qrels)
+    #[arg(long)]
+    measure: Option<Measure>,
+    /// The gain that must be shown: the interval's lower end must reach it
+    #[arg(long, value_name = "GAIN", default_value_t = 0.0)]
+    min_gain: f64,
+    /// Look at the values of this column of the queries apart (repeatable)
+    #[arg(long = "slice", value_name = "COLUMN")]
+    slices: Vec<String>,
+    /// Do not ship where a slice gets reliably worse
+    #[arg(long)]
+    no_worse_slice: bool,
+    /// How many of the queries that fall most are listed
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    worst: usize,
+    /// Seed of the protocol's draws and of the bootstrap
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// What is ranked, as one narrowing reads it.
+enum Rows {
+    Judged(Box<LoadedJudged>),
+    File(Box<Loaded>, Box<Told>),
+    Parts(Box<Loaded>, Box<Loaded>),
+}
+
+impl Rows {
+    /// The table whose rows ask.
+    fn asking(&self) -> &Loaded {
+        match self {
+            Rows::Judged(judged) => &judged.queries,
+            Rows::File(loaded, _) | Rows::Parts(loaded, _) => loaded,
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
+        let base = System::load(&self.base)?;
+        let candidate = System::load(&self.candidate)?;
+        let rule = candidate.narrowing();
+        let rows = self.read(&rule, common)?;
+        let trained_on = self.trained_on(&candidate, &rows)?;
+        let new = self.scores(&candidate, &rows, common)?;
+        // Vectors as they are are read as the candidate reads them; another model may read them in
+        // its own way.
+        let own = match &base {
+            System::Model(_) if base.narrowing() != rule => {
+                Some(self.read(&base.narrowing(), common)?)
+            }
+            _ => None,
+        };
+        let old = self.scores(&base, own.as_ref().unwrap_or(&rows), common)?;
+        ensure!(
+            !new.queries().is_empty(),
+            "none of the {} queries has anything relevant among what is searched",
+            new.skipped()
+        );
+        let measures = self.measures(&rows);
+        let measure = measures[0];
+        let beside = |other: &Measure| Ok((*other, new.against(&old, *other, self.seed)?));
+        let beside: Vec<_> = measures[1..].iter().map(beside).collect::<Result<_>>()?;
+        let terms = Terms {
+            measure,
+            min_gain: self.min_gain,
+            no_worse_slice: self.no_worse_slice,
+            listed: self.worst,
+            seed: self.seed,
+        };
+        let cuts = self.cuts(&rows, new.queries())?;
+        let found = Found::new(&old, &new, &cuts, &terms)?;
+        let name = |query: u64| row_name(rows.asking(), &self.columns, query);
+        let report = self.report(&found, (measure, &beside), &new, trained_on, &name);
+        report.print(common)?;
+        Ok(report::exit_code(found.decision))
+    }
+
+    fn read(&self, rule: &NarrowingRule, common: &Common) -> Result<Rows> {
+        let extra: Vec<&str> = self.slices.iter().map(String::as_str).collect();
+        if let Some(judged) = load_judged(&self.judged, &self.columns, &extra, rule, common)? {
+            return Ok(Rows::Judged(Box::new(judged)));
+        }
+        let Some(data) = &self.data else {
+            bail!("name held-out vectors with --data, or --queries, --items and --qrels");
+        };
+        let load_part = |extra: &[&str], filters: &[Filter]| {
+            load(data, &self.columns, extra, filters, rule.clone(), common).map(Box::new)
+        };
+        let loaded = load_part(&extra, &self.filters)?;
+        if !self.gallery_where.is_empty() {
+            return Ok(Rows::Parts(loaded, load_part(&[], &self.gallery_where)?));
+        }
+        let sources = Sources {
+            qrels: self.judged.qrels.as_deref(),
+            compared: &Default::default(),
+            orderings: None,
+            taxonomy: None,
+        };
+        let told = told(&loaded, &self.columns, &sources)?;
+        Ok(Rows::File(loaded, Box::new(told)))
+    }
+
+    /// The measure asked for, or the one that fits, and then others that are shown beside it.
+    fn measures(&self, rows: &Rows) -> Vec<Measure> {
+        let protocol = self.protocol.unwrap_or(match rows {
+            Rows::Judged(_) => Protocol::Judged,
+            Rows::File(_, told) => Protocol::default_for(&told.supervision),
+            Rows::Parts(..) => Protocol::LeaveOneOut,
+        });
+        let first = self.measure.unwrap_or_else(|| protocol.criterion());
+        let others = protocol.measures().into_iter();
+        let mut measures = vec![first];
+        measures.extend(others.filter(|other| *other != first));
+        measures
+    }
+
+    fn scores(&self, system: &System, rows: &Rows, common: &Common) -> Result<Scores> {
+        let measures = self.measures(rows);
+        match rows {
+            Rows::Parts(queries, gallery) => {
+                let options = Options {
+                    measures,
+                    ..Options::default()
+                };
+                let how = Against {
+                    protocol: self.protocol.unwrap_or(Protocol::LeaveOneOut),
+                    rerank: self.rerank,
+                    options: &options,
+                };
+                let found = system.against(queries, gallery, &how, common)?;
+                let ids: Vec<u64> = (0..queries.table.corpus.len()).collect();
+                let class = |query: u64| {
+                    let labels = queries.labels.as_ref();
+                    labels.map_or(query, |labels| u64::from(labels.of()[query as usize]))
+                };
+                Ok(Scores::of(&ids, class, &found))
+            }
+            Rows::Judged(judged) => {
+                let groups = (
+                    system.groups(&judged.items)?,
+                    system.groups(&judged.queries)?,
+                );
+                let items = Interruptible::new(judged.items.table.corpus.as_ref(), &STOP);
+                let queries = Interruptible::new(judged.queries.table.corpus.as_ref(), &STOP);
+                let material = Material {
+                    items: Collection {
+                        corpus: &items,
+                        groups: groups.0.as_ref(),
+                    },
+                    queries: Some(Collection {
+                        corpus: &queries,
+                        groups: groups.1.as_ref(),
+                    }),
+                    supervision: Supervision::judgements(judged.judgements.clone()),
+                    judged_by: None,
+                    storage: common.storage(),
+                };
+                self.judge(system, &material, &judged.queries, &judged.judged, measures)
+            }
+            Rows::File(loaded, told) => {
+                let groups = system.groups(loaded)?;
+                let items = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
+                let material = Material {
+                    items: Collection {
+                        corpus: &items,
+                        groups: groups.as_ref(),
+                    },
+                    queries: None,
+                    supervision: told.supervision.clone(),
+                    judged_by: None,
+                    storage: common.storage(),
+                };
+                let judged = self.judge(system, &material, loaded, &told.units, measures);
+                judged.map_err(|error| match error.downcast::<metra::Error>() {
+                    Ok(error) => in_file(error, loaded),
+                    Err(error) => error,
+                })
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        system: &System,
+        material: &Material<'_>,
+        table: &Loaded,
+        units: &[u64],
+        measures: Vec<Measure>,
+    ) -> Result<Scores> {
+        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
+        ensure!(
+            protocol != Protocol::AgainstTraining || self.splits.is_some(),
+            "the protocol {protocol} needs a training part: give --splits, or name the gallery with \
+             --gallery-where"
+        );
+        ensure!(
+            !matches!(protocol, Protocol::Classify(_)),
+            "the gate judges rankings, not classes"
+        );
+        let first = measures.first().copied();
+        let (judging, _) = Judging::new(material, protocol, measures, first, self.seed)?;
+        let judging = Judging {
+            rerank: self.rerank,
+            ..judging
+        };
+        let (train, test) = match &self.splits {
+            None => (Vec::new(), units.to_vec()),
+            Some(path) => {
+                let set = read_splits(path)?;
+                let names = split_names(set.by, material, table, &self.columns)?;
+                let Some(split) = set.splits.get(self.split) else {
+                    let count = set.splits.len();
+                    bail!("--split must be below {count}, but is {}", self.split);
+                };
+                let (train, mut test) = split.positions(&names)?;
+                test.retain(|unit| units.binary_search(unit).is_ok());
+                (train, test)
+            }
+        };
+        let chain = system.chain(material.items.corpus.dim());
+        let mut scores = material.judge(&chain, &[chain.space()], &test, &train, &judging)?;
+        Ok(scores.swap_remove(0)?)
+    }
+
+    /// Ways to cut the queries: by how much there is to find for each, and by columns.
+    fn cuts(&self, rows: &Rows, queries: &[u64]) -> Result<Vec<Slicing>> {
+        let sizes = |size: &dyn Fn(u64) -> u64| queries.iter().map(|q| size(*q)).collect();
+        let (by, sizes): (&str, Vec<u64>) = match rows {
+            Rows::Judged(judged) => {
+                let relevant = |query| judged.judgements.of(query).len() as u64;
+                ("relevant items", sizes(&relevant))
+            }
+            Rows::File(_, told) => match &told.supervision {
+                Supervision::Labels(labels) => {
+                    let class = |row: u64| labels.of()[row as usize];
+                    let size = |row| labels.members(class(row)).len() as u64;
+                    ("class size", sizes(&size))
+                }
+                Supervision::Judgements(judgements) => (
+                    "relevant items",
+                    sizes(&|row| judgements.relevant_count(row)),
+                ),
+                _ => ("", Vec::new()),
+            },
+            Rows::Parts(asking, gallery) => {
+                let (Some(asked), Some(searched)) = (&asking.labels, &gallery.labels) else {
+                    return Ok(Vec::new());
+                };
+                let known = metra::evaluate::matching_classes(asked, searched);
+                let size = |row: u64| {
+                    let class = known[asked.of()[row as usize] as usize];
+                    class.map_or(0, |class| searched.members(class).len() as u64)
+                };
+                ("class size", sizes(&size))
+            }
+        };
+        let mut cuts = Vec::new();
+        // A single slice is all queries once more.
+        let by_size = Slicing::by_size(by, &sizes);
+        if by_size.slices() > 1 {
+            cuts.push(by_size);
+        }
+        for column in &self.slices {
+            let values = rows.asking().table.column(column)?;
+            let value = |query: &u64| values.get(*query as usize).into_owned();
+            let values: Vec<String> = queries.iter().map(value).collect();
+            cuts.push(Slicing::by_value(column, &values));
+        }
+        Ok(cuts)
+    }
+
+    /// Whether the candidate says that it was trained on these very rows, or judgements of these
+    /// very items: then nothing is held out.
+    fn trained_on(&self, candidate: &System, rows: &Rows) -> Result<bool> {
+        // A split says itself which rows are new.
+        let Some(model) = candidate.model().filter(|_| self.splits.is_none()) else {
+            return Ok(false);
+        };
+        let (table, judgements) = match rows {
+            Rows::Judged(judged) => (&judged.items, Some(&judged.judgements)),
+            Rows::File(loaded, told) => match &told.supervision {
+                Supervision::Judgements(judgements) => (&**loaded, Some(judgements)),
+                _ => (&**loaded, None),
+            },
+            Rows::Parts(queries, _) => (&**queries, None),
+        };
+        // Items stay the same from training to use; it is the judgements that must be new.
+        let same_judgements = judgements.is_none_or(|judgements| {
+            let supervision = Supervision::judgements(judgements.clone());
+            supervision.fingerprint() == model.origin.supervision
+        });
+        let trained_on =
+            same_judgements && fingerprint(table.table.corpus.as_ref())? == model.origin.data;
+        if trained_on {
+            tracing::warn!(
+                "{}: the candidate was trained on these very rows, or a part of them: this is no \
+                 held-out test, and the gain is larger than it will be on new ones",
+                table.table.path.display()
+            );
+        }
+        Ok(trained_on)
+    }
+}

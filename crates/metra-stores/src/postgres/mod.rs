@@ -1,0 +1,47 @@
+//! PostgreSQL with pgvector: a column of a table holds what a plan stores, the column's comment says who
+//! wrote it, and a registry beside the table says how far it is and what applications search.
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `connect`, `trust` | Where is the database, and who answers there? |
+//! | `conditions` (and `sql` of the crate) | How do names and values get into SQL? |
+//! | `table`, `vectors`, `rows` | What is there, and how does it travel? |
+//! | `push`, `target`, `fill`, `index` | How does a model get into a live table? |
+//! | `registry`, `swap` | Which model is searched, and how does that change? |
+//! | `pull`, `search` | How do vectors come out, and answers? |
+//!
+//! The client is a blocking one: a push waits for one server, and nothing else.
+
+mod conditions;
+mod connect;
+mod failure;
+mod fill;
+mod index;
+mod patience;
+mod pull;
+mod push;
+mod registry;
+mod rows;
+mod search;
+mod swap;
+mod table;
+mod target;
+mod trust;
+mod vectors;
+
+pub use conditions::Condition;
+pub use connect::Address;
+pub use pull::{Pulled, Pulling, Values, Vectors, pull};
+pub use push::{Done, Push, Pushing};
+pub use registry::Entry;
+pub use search::{Hit, Search, Searching};
+pub use swap::{Swapped, Swapping, rollback, swap};
+pub use target::Target;
+pub use vectors::VectorType;
+
+use crate::Result;
+
+/// Every model that the registries of a database know, table by table, the oldest first.
+pub fn models(address: &Address) -> Result<Vec<Entry>> {
+    registry::models(&mut address.connect()?, &address.to_string())
+}

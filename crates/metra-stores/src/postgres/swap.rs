@@ -1,0 +1,227 @@
+//! The exchange of columns: what applications search gets its new vectors at one moment, and gets the old ones
+//! back at one moment. Both are renames in one transaction that holds the table for an instant.
+//!
+//! The column that was searched keeps its vectors and its index under another name, so that going back is
+//! another rename and nothing is computed. Comments, and with them the records, move with their columns.
+
+use super::connect::Address;
+use super::failure::failed;
+use super::patience::{BRIEFLY, Stumble, in_transaction};
+use super::registry::{Entry, Registry};
+use super::table::{Table, place};
+use crate::sql::{TableName, identifier};
+use crate::{Error, Result, digest};
+use metra::metric::Model;
+use postgres::{Client, Transaction};
+use std::sync::atomic::AtomicBool;
+
+/// What to exchange.
+#[derive(Debug, Clone)]
+pub struct Swapping {
+    /// The table.
+    pub table: TableName,
+    /// The column that applications search.
+    pub live: String,
+    /// The column that the model filled.
+    pub to: String,
+    /// What the replaced column is called from then on.
+    pub former: String,
+}
+
+/// What an exchange did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Swapped {
+    /// Nothing: it was so already.
+    Already,
+    /// Columns have new names: each before and after. `missing` rows have an input vector and none in the
+    /// column that is searched now.
+    Renamed {
+        /// Old and new name.
+        names: Vec<(String, String)>,
+        /// Rows without a vector.
+        missing: u64,
+    },
+}
+
+/// Give applications the column that the model filled.
+pub fn swap(
+    address: &Address,
+    model: &Model,
+    what: &Swapping,
+    stop: &AtomicBool,
+) -> Result<Swapped> {
+    let mut client = address.connect()?;
+    let checksum = digest(model)?;
+    let table = Table::look(&mut client, &what.table)?;
+    let registry = Registry::beside(&table)?;
+    if serves(&mut client, &registry, &table, &what.live, &checksum)?.is_some() {
+        return Ok(Swapped::Already);
+    }
+    let entry = filled(&mut client, &registry, &table, what, &checksum)?;
+    let missing = missing(&mut client, &table, &entry)?;
+    let place = table.place();
+    in_transaction(&mut client, &place, stop, |transaction| {
+        hold(transaction, &table)?;
+        // Others may have exchanged columns between the look and the lock.
+        let table = Table::look(transaction, &what.table)?;
+        let entry = filled(transaction, &registry, &table, what, &checksum)?;
+        rename(transaction, &table, &what.live, &what.former)?;
+        rename(transaction, &table, &what.to, &what.live)?;
+        let registry = &registry.quoted;
+        let others = format!(
+            "UPDATE {registry} SET column_name = CASE WHEN column_name = $2 THEN $3 ELSE column_name \
+             END, input_column = CASE WHEN input_column = $2 THEN $3 ELSE input_column END, \
+             state = CASE WHEN column_name = $2 AND state = 'serving' THEN 'former' ELSE state END, \
+             updated = now() WHERE table_name = $1 AND (column_name = $2 OR input_column = $2) \
+             AND state <> 'dropped'"
+        );
+        transaction.execute(&others, &[&table.name, &what.live, &what.former])?;
+        let own = format!(
+            "UPDATE {registry} SET column_name = $2, former_column = $3, state = 'serving', \
+             updated = now() WHERE id = $1"
+        );
+        transaction.execute(&own, &[&entry.id, &what.live, &what.former])?;
+        Ok(())
+    })?;
+    Ok(Swapped::Renamed {
+        names: vec![
+            (what.live.clone(), what.former.clone()),
+            (what.to.clone(), what.live.clone()),
+        ],
+        missing,
+    })
+}
+
+/// Give applications back what a swap of this model put aside.
+pub fn rollback(
+    address: &Address,
+    model: &Model,
+    table: &TableName,
+    live: &str,
+    stop: &AtomicBool,
+) -> Result<Swapped> {
+    let mut client = address.connect()?;
+    let checksum = digest(model)?;
+    let table = Table::look(&mut client, table)?;
+    let registry = Registry::beside(&table)?;
+    if serves(&mut client, &registry, &table, live, &checksum)?.is_none() {
+        return Ok(Swapped::Already);
+    }
+    let place = table.place();
+    let names = in_transaction(&mut client, &place, stop, |transaction| {
+        hold(transaction, &table)?;
+        let found = serves(transaction, &registry, &table, live, &checksum)?;
+        let entry = found.ok_or_else(|| changed(&table))?;
+        let former = entry.former.clone().ok_or_else(|| changed(&table))?;
+        rename(transaction, &table, live, &entry.built_as)?;
+        rename(transaction, &table, &former, live)?;
+        let registry = &registry.quoted;
+        let own = format!(
+            "UPDATE {registry} SET column_name = built_as, former_column = NULL, state = 'ready', \
+             updated = now() WHERE id = $1"
+        );
+        transaction.execute(&own, &[&entry.id])?;
+        let others = format!(
+            "UPDATE {registry} SET column_name = CASE WHEN column_name = $3 THEN $2 ELSE column_name \
+             END, input_column = CASE WHEN input_column = $3 THEN $2 ELSE input_column END, \
+             state = CASE WHEN column_name = $3 AND state = 'former' THEN 'serving' ELSE state END, \
+             updated = now() WHERE table_name = $1 AND (column_name = $3 OR input_column = $3) \
+             AND state <> 'dropped'"
+        );
+        transaction.execute(&others, &[&table.name, &live, &former])?;
+        Ok(vec![
+            (live.to_owned(), entry.built_as),
+            (former, live.to_owned()),
+        ])
+    })?;
+    Ok(Swapped::Renamed { names, missing: 0 })
+}
+
+/// The registry's row, where a swap made this model the one that is searched.
+fn serves(
+    client: &mut impl postgres::GenericClient,
+    registry: &Registry,
+    table: &Table,
+    live: &str,
+    checksum: &str,
+) -> Result<Option<Entry>> {
+    let entry = registry.entry(client, table, live, checksum)?;
+    Ok(entry.filter(|entry| entry.former.is_some()))
+}
+
+/// The registry's row of a column that is whole.
+fn filled(
+    client: &mut impl postgres::GenericClient,
+    registry: &Registry,
+    table: &Table,
+    what: &Swapping,
+    checksum: &str,
+) -> Result<Entry> {
+    table.column(&what.live)?;
+    let place = place(&table.name, &what.to);
+    let problem = match registry.entry(client, table, &what.to, checksum)? {
+        None => "expected a column that this model filled, but the registry has none: push first",
+        Some(entry) if entry.state == "filling" => {
+            "it is not whole yet: repeat the push, which continues where it was"
+        }
+        Some(_) if !table.columns.contains_key(&what.to) => {
+            "it is not there any more: push to it again"
+        }
+        Some(_) if table.columns.contains_key(&what.former) => {
+            return Err(Error::Found {
+                place: super::table::place(&table.name, &what.former),
+                problem:
+                    "it is there already, and the replaced column would get its name: drop it, or \
+                          name another with --former"
+                        .into(),
+            });
+        }
+        Some(entry) => return Ok(entry),
+    };
+    Err(Error::Found {
+        place,
+        problem: problem.into(),
+    })
+}
+
+/// Rows whose vector a swap would lose sight of.
+fn missing(client: &mut Client, table: &Table, entry: &Entry) -> Result<u64> {
+    let text = format!(
+        "SELECT count(*) FROM {} WHERE {} IS NOT NULL AND {} IS NULL",
+        table.quoted,
+        identifier(&entry.input)?,
+        identifier(&entry.column)?
+    );
+    let row = client.query_one(&text, &[]);
+    let count: i64 = row.map_err(|e| failed(&table.place(), &e))?.get(0);
+    Ok(count.unsigned_abs())
+}
+
+fn hold(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), Stumble> {
+    let text = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted);
+    transaction.batch_execute(BRIEFLY)?;
+    Ok(transaction.batch_execute(&text)?)
+}
+
+fn rename(
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    before: &str,
+    after: &str,
+) -> Result<(), Stumble> {
+    let text = format!(
+        "ALTER TABLE {} RENAME COLUMN {} TO {}",
+        table.quoted,
+        identifier(before)?,
+        identifier(after)?
+    );
+    Ok(transaction.batch_execute(&text)?)
+}
+
+fn changed(table: &Table) -> Error {
+    Error::Found {
+        place: table.place(),
+        problem: "its columns were exchanged by another at the same moment: look, and repeat"
+            .into(),
+    }
+}

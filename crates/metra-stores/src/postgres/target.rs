@@ -1,0 +1,122 @@
+//! The column that a push writes: absent, empty, begun by the same model, or not to be touched; and the plan
+//! that fits it.
+
+use super::failure::failed;
+use super::push::Pushing;
+use super::table::{Table, place};
+use super::vectors::VectorType;
+use crate::{Error, Result, Written};
+use metra::metric::{Model, Plan, Wish};
+use postgres::Client;
+
+/// How the target was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The plan writes nothing.
+    Stays,
+    /// The column is made.
+    New,
+    /// It is there and empty, and gets the record.
+    Adopted,
+    /// This model and plan began or finished it.
+    Continued,
+}
+
+/// The input must not be what a model mapped.
+pub(super) fn check_input(table: &Table, what: &Pushing, record: Option<Written>) -> Result<()> {
+    match record {
+        Some(record) if !record.raw => Err(Error::Found {
+            place: place(&table.name, &what.from),
+            problem: format!(
+                "expected the input vectors, but {} mapped these ({}); after a swap the input is in \
+                 the column that the swap put aside",
+                record.who(),
+                record.way
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) type Continued = Option<(Written, VectorType)>;
+
+/// What the target column is, and the record of one that is continued.
+pub(super) fn target(
+    client: &mut Client,
+    table: &Table,
+    what: &Pushing,
+    model: &Model,
+) -> Result<(Target, Continued)> {
+    let Some(to) = &what.to else {
+        return Ok((Target::Stays, None));
+    };
+    if *to == what.from {
+        let problem = "expected another column than --from, whose vectors are needed again".into();
+        let place = place(&table.name, to);
+        return Err(Error::Found { place, problem });
+    }
+    if !table.columns.contains_key(to) {
+        return Ok((Target::New, None));
+    }
+    let (column, kind, dim) = table.vectors(to)?;
+    let place = place(&table.name, to);
+    if let Some(record) = column.record(&place)? {
+        // Says that the model is another one, if it is.
+        record.plan(model, &place)?;
+        if dim.is_some_and(|dim| dim != record.dimension) {
+            let problem = format!(
+                "its record says {} dimensions, but found {}",
+                record.dimension,
+                dim.unwrap_or_default()
+            );
+            return Err(Error::Found { place, problem });
+        }
+        return Ok((Target::Continued, Some((record, kind))));
+    }
+    let text = format!(
+        "SELECT EXISTS (SELECT FROM {} WHERE {} IS NOT NULL)",
+        table.quoted, column.quoted
+    );
+    let row = client
+        .query_one(&text, &[])
+        .map_err(|e| failed(&place, &e))?;
+    if row.get(0) {
+        return Err(Error::Found {
+            place,
+            problem: "expected a new or an empty column, but it holds vectors that no push wrote"
+                .into(),
+        });
+    }
+    Ok((Target::Adopted, None))
+}
+
+pub(super) fn existing(table: &Table, what: &Pushing) -> Result<(VectorType, Option<usize>)> {
+    let (_, kind, dim) = table.vectors(what.to.as_deref().unwrap_or(&what.from))?;
+    Ok((kind, dim))
+}
+
+/// A plan that was recorded must be the one that is asked for now.
+pub(super) fn agrees(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
+    let other_way = wish.way.is_some_and(|way| way != plan.way());
+    let other_form = wish.keep_input && !plan.holds_input();
+    if other_way || other_form || !wish.distances.contains(&plan.distance()) {
+        return Err(Error::Found {
+            place: place.into(),
+            problem: format!(
+                "it was begun as {}, and another way or distance was asked for: write to a new column",
+                plan.name()
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// The best plan that the wish allows.
+pub(super) fn choose(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
+    let wish = Wish {
+        keep_items: what.to.is_none(),
+        most_dimensions: kind.element().most(what.index),
+        ..what.wish.clone()
+    };
+    Ok(Plan::choose_for_model(model, &wish)?)
+}

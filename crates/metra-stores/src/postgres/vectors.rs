@@ -1,0 +1,186 @@
+//! Vectors as pgvector keeps them: `vector` (f32) and `halfvec` (f16), their limits, and how they travel:
+//! in the binary form, one array a batch.
+
+use super::failure::failed;
+use crate::{Error, Result};
+use metra::linalg::Rows;
+use metra::metric::{Distance, Element, Store};
+use pgvector::{HalfVector, Vector};
+use postgres::Row;
+use postgres::types::ToSql;
+use std::fmt;
+use std::str::FromStr;
+
+/// The largest number that an f16 holds.
+const LARGEST_HALF: f32 = 65_504.0;
+
+/// A type of pgvector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VectorType {
+    /// 4 bytes a number.
+    Vector,
+    /// 2 bytes a number: three digits, so that nearly equal scores change places.
+    Halfvec,
+}
+
+impl VectorType {
+    /// Its numbers and limits.
+    pub fn element(self) -> Element {
+        // The table of stores names both; a type that it did not name would have no limits.
+        let known = Store::ALL
+            .into_iter()
+            .filter(|store| store.name == "pgvector");
+        let mut elements = known.flat_map(|store| store.elements.iter().copied());
+        let name = self.to_string();
+        elements.find(|e| e.name == name).unwrap_or(Element::SINGLE)
+    }
+
+    /// Bytes of a stored vector; pgvector has a head of 8.
+    pub fn bytes(self, dim: usize) -> usize {
+        8 + dim * self.element().bytes
+    }
+
+    /// The operators that an index is made for.
+    pub(super) fn operators(self, distance: Distance) -> String {
+        format!("{self}_{distance}_ops")
+    }
+}
+
+impl fmt::Display for VectorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            VectorType::Vector => "vector",
+            VectorType::Halfvec => "halfvec",
+        })
+    }
+}
+
+impl FromStr for VectorType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "vector" => Ok(VectorType::Vector),
+            "halfvec" => Ok(VectorType::Halfvec),
+            _ => Err(metra::Error::parameter("type", "vector or halfvec", name).into()),
+        }
+    }
+}
+
+/// What the operator gives, as a plan has it: squared distance, minus the product, minus the cosine.
+pub(super) fn score(distance: Distance, given: f64) -> f32 {
+    match distance {
+        Distance::SquaredL2 => (given * given) as f32,
+        Distance::InnerProduct => given as f32,
+        Distance::Cosine => (given - 1.0) as f32,
+    }
+}
+
+/// Vectors on their way to the server.
+pub(super) enum Sent {
+    Vector(Vec<Vector>),
+    Halfvec(Vec<HalfVector>),
+}
+
+impl Sent {
+    /// Rows as they travel. An error names the number of the row that the type cannot hold.
+    pub(super) fn new(kind: VectorType, rows: Rows<'_>) -> metra::Result<Self> {
+        Ok(match kind {
+            VectorType::Vector => {
+                Sent::Vector(rows.iter().map(|row| Vector::from(row.to_vec())).collect())
+            }
+            VectorType::Halfvec => {
+                for (number, row) in rows.iter().enumerate() {
+                    if let Some(value) = row.iter().find(|v| v.abs() > LARGEST_HALF) {
+                        return Err(metra::Error::Row {
+                            row: number as u64,
+                            problem: format!(
+                                "expected numbers within ±{LARGEST_HALF}, which halfvec holds, but \
+                                 found {value}"
+                            ),
+                        });
+                    }
+                }
+                Sent::Halfvec(rows.iter().map(HalfVector::from_f32_slice).collect())
+            }
+        })
+    }
+
+    /// All of them as one parameter, an array.
+    pub(super) fn array(&self) -> &(dyn ToSql + Sync) {
+        match self {
+            Sent::Vector(all) => all,
+            Sent::Halfvec(all) => all,
+        }
+    }
+
+    /// Each of them as a parameter.
+    pub(super) fn each(&self) -> Vec<&(dyn ToSql + Sync)> {
+        match self {
+            Sent::Vector(all) => all.iter().map(|one| one as _).collect(),
+            Sent::Halfvec(all) => all.iter().map(|one| one as _).collect(),
+        }
+    }
+}
+
+/// Append the vector in a place of a row to `out`, and say how many numbers it has.
+pub(super) fn received(
+    row: &Row,
+    at: usize,
+    kind: VectorType,
+    place: &str,
+    out: &mut Vec<f32>,
+) -> Result<usize> {
+    let before = out.len();
+    match kind {
+        VectorType::Vector => {
+            let found: Vector = row.try_get(at).map_err(|e| failed(place, &e))?;
+            out.extend_from_slice(found.as_slice());
+        }
+        VectorType::Halfvec => {
+            let found: HalfVector = row.try_get(at).map_err(|e| failed(place, &e))?;
+            out.extend(found.as_slice().iter().map(|v| v.to_f32()));
+        }
+    }
+    Ok(out.len() - before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_refuse_what_they_cannot_hold() {
+        let rows = Rows::new(&[1.0, 2.0, 65_504.0, -70_000.0], 2).unwrap();
+        assert!(Sent::new(VectorType::Vector, rows).is_ok());
+        let said = Sent::new(VectorType::Halfvec, rows)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            said.starts_with("row 1: ") && said.contains("-70000"),
+            "{said}"
+        );
+        assert!(Sent::new(VectorType::Halfvec, rows.slice(0, 1)).is_ok());
+    }
+
+    #[test]
+    fn names_limits_and_scores() {
+        for kind in [VectorType::Vector, VectorType::Halfvec] {
+            assert_eq!(kind.to_string().parse::<VectorType>().unwrap(), kind);
+        }
+        assert!("bit".parse::<VectorType>().is_err());
+        assert_eq!(
+            VectorType::Halfvec.operators(Distance::SquaredL2),
+            "halfvec_l2_ops"
+        );
+        assert_eq!(VectorType::Vector.bytes(384), 1544);
+        assert_eq!(VectorType::Halfvec.bytes(384), 776);
+        assert_eq!(VectorType::Vector.element().most(true), Some(2000));
+        assert_eq!(VectorType::Halfvec.element().most(true), Some(4000));
+        // The operators give the root of the squared distance, minus the product, and 1 - cosine.
+        assert_eq!(score(Distance::SquaredL2, 3.0), 9.0);
+        assert_eq!(score(Distance::InnerProduct, -2.5), -2.5);
+        assert_eq!(score(Distance::Cosine, 0.25), -0.75);
+    }
+}

@@ -1,0 +1,149 @@
+//! The gate lets no useless model through and lets good ones pass.
+//!
+//! Useless is a model that learned from shuffled labels, on data in which every column says
+//! something and none is louder than the others: no map helps there but by the labels.
+
+use metra::data::MemoryCorpus;
+use metra::evaluate::Measure;
+use metra::learn::{Recipe, Run, registry};
+use metra::linalg::RowBuf;
+use metra::metric::{Chain, Space, Storage};
+use metra::random::Stream;
+use metra::study::{Collection, Decision, Gate, Judging, Material, Protocol, Scores, Terms};
+use metra::supervision::{Labels, Supervision};
+use std::collections::BTreeMap;
+
+const CLASSES: u64 = 30;
+const DIM: usize = 16;
+
+/// Rows of 30 classes about centres of the same spread as the rows, in 16 columns. Columns beyond
+/// `signal` are noise alone, so there a good model has something to learn.
+fn set(seed: u64, part: u64, rows: usize, signal: usize) -> (MemoryCorpus, Vec<i64>) {
+    let mut stream = Stream::new(seed, "gate rows", part);
+    let mut values = RowBuf::zeros(rows, DIM);
+    let mut classes = Vec::new();
+    for row in 0..rows {
+        let class = stream.below(CLASSES);
+        let mut centre = Stream::new(seed, "gate centre", class);
+        for (column, value) in values.row_mut(row).iter_mut().enumerate() {
+            let middle = centre.normal();
+            let middle = if column < signal { middle } else { 0.0 };
+            *value = (middle + stream.normal()) as f32;
+        }
+        classes.push(class as i64);
+    }
+    (MemoryCorpus::new(values).unwrap(), classes)
+}
+
+fn material<'a>(corpus: &'a MemoryCorpus, classes: &[i64]) -> Material<'a> {
+    Material {
+        items: Collection {
+            corpus,
+            groups: None,
+        },
+        queries: None,
+        supervision: Supervision::labels(Labels::from_numbers(classes).unwrap()),
+        judged_by: None,
+        storage: Storage::default(),
+    }
+}
+
+/// What the gate says of a method that learned from 400 rows, by 300 others.
+fn decision(
+    seed: u64,
+    method: &str,
+    settings: &[(&str, &str)],
+    signal: usize,
+    shuffled: bool,
+) -> Decision {
+    let (rows, mut classes) = set(seed, 0, 400, signal);
+    if shuffled {
+        Stream::new(seed, "shuffle", 0).shuffle(&mut classes);
+    }
+    let training = material(&rows, &classes);
+    let settings: BTreeMap<String, String> = (settings.iter())
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let learner = registry::find(method).unwrap().build(&settings).unwrap();
+    let mut run = Run {
+        seed,
+        ..Run::default()
+    };
+    let units: Vec<u64> = (0..400).collect();
+    let fitted = training.fit(&units, &Recipe::default(), learner.as_ref(), &mut run, None);
+    let (steps, map) = fitted.unwrap();
+    let learned = Chain::new(DIM, steps, map, Space::SquaredL2).unwrap();
+
+    let (rows, classes) = set(seed, 1, 300, signal);
+    let test = material(&rows, &classes);
+    let measure = Measure::AveragePrecision;
+    let (judging, _) =
+        Judging::new(&test, Protocol::LeaveOneOut, vec![measure], None, seed).unwrap();
+    let units: Vec<u64> = (0..300).collect();
+    let judge = |chain: &Chain| -> Scores {
+        let scores = test.judge(chain, &[Space::SquaredL2], &units, &[], &judging);
+        scores.unwrap().swap_remove(0).unwrap()
+    };
+    let base = judge(&Chain::identity(DIM, Space::SquaredL2));
+    let terms = Terms {
+        measure,
+        min_gain: 0.0,
+        no_worse_slice: false,
+        listed: 0,
+        seed,
+    };
+    Gate::new(&base, &judge(&learned), &[], &terms)
+        .unwrap()
+        .decision
+}
+
+fn shipped(
+    seeds: u64,
+    method: &str,
+    settings: &[(&str, &str)],
+    signal: usize,
+    shuffled: bool,
+) -> usize {
+    let decisions = (0..seeds).map(|seed| decision(seed, method, settings, signal, shuffled));
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for decision in decisions {
+        *counts.entry(decision.to_string()).or_default() += 1;
+    }
+    println!("{method}, {signal} columns say something, shuffled {shuffled}: {counts:?}");
+    counts.get("ship").copied().unwrap_or(0)
+}
+
+/// Full-rank maps, which change little and are the hard case.
+const WHOLE: [(&str, &[(&str, &str)]); 2] =
+    [("kissme", &[("rank", "16")]), ("xqda", &[("rank", "16")])];
+
+#[test]
+fn useless_models_do_not_pass() {
+    for (method, settings) in WHOLE {
+        let shipped = shipped(20, method, settings, DIM, true);
+        assert!(shipped <= 2, "{method}: {shipped}");
+    }
+}
+
+#[test]
+fn good_models_pass() {
+    for (method, settings) in WHOLE {
+        let shipped = shipped(10, method, settings, 4, false);
+        assert_eq!(shipped, 10, "{method}");
+    }
+}
+
+#[test]
+#[ignore = "slow: 100 seeds of four methods"]
+fn useless_models_do_not_pass_in_a_hundred_seeds() {
+    let quick: &[(&str, &str)] = &[("rank", "16"), ("steps", "100"), ("batch", "64")];
+    for (method, settings) in WHOLE
+        .into_iter()
+        .chain([("lda", &[("rank", "8")][..]), ("warca", quick)])
+    {
+        let passed = shipped(100, method, settings, DIM, true);
+        assert!(passed <= 5, "{method}: {passed}");
+        let passed = shipped(20, method, settings, 4, false);
+        assert_eq!(passed, 20, "{method}");
+    }
+}
