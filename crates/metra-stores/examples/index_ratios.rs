@@ -31,7 +31,9 @@ const SET: Nuisance = Nuisance {
 
 const K: usize = 10;
 const QUERIES: usize = 1000;
-const ROUNDS: usize = 15;
+/// Queries between two turns, few enough that both ways find the machine in the same state.
+const PART: usize = 50;
+const ROUNDS: usize = 7;
 const EFFORTS: [usize; 5] = [32, 64, 128, 256, 512];
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -111,6 +113,11 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
     for query in 0..QUERIES {
         SET.write(rows + query as u64, queries.row_mut(query));
     }
+    let parts = (0..QUERIES / PART).map(|part| {
+        let rows = queries.rows().slice(part * PART, (part + 1) * PART);
+        MemoryCorpus::new(RowBuf::from_values(rows.values().to_vec(), SET.dim())?)
+    });
+    let parts = parts.collect::<metra::Result<Vec<_>>>()?;
     let queries = MemoryCorpus::new(queries)?;
     // One thread for all ways: what is compared is the work, not how it is spread.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -126,8 +133,8 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
         checked.as_secs_f64(),
         start.elapsed().as_secs_f64()
     );
-    let ask = |ask: Ask| pool.install(|| index.search(&queries, K, ask));
-    ask(index.usual())?;
+    let ask = |queries: &MemoryCorpus, ask| pool.install(|| index.search(queries, K, ask));
+    ask(&queries, index.usual())?;
     println!(
         "memory after an approximate search: {} MB of its own ({} before the index), {} MB of mapped \
          pages, VmHWM {} MB",
@@ -137,7 +144,7 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
         memory("VmHWM")
     );
     let bare = bare(folder)?;
-    let exact = ask(Ask::Exact)?;
+    let exact = ask(&queries, Ask::Exact)?;
     println!(
         "\n{rows} × {}, k = {K}, {QUERIES} queries, one thread",
         SET.dim()
@@ -147,44 +154,35 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
     );
     for effort in EFFORTS {
         bare.change_expansion_search(effort);
-        let found = ask(Ask::Approximate { effort })?;
+        let found = ask(&queries, Ask::Approximate { effort })?;
         let bare_found = ask_bare(&bare, &queries)?;
-        let (mut ours, mut theirs, mut slower) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ours, mut ratios, mut slower) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            let mut time_ours = || -> Outcome {
-                let start = Instant::now();
-                ask(Ask::Approximate { effort })?;
-                ours.push(start.elapsed().as_secs_f64());
-                Ok(())
-            };
-            let mut time_theirs = || -> Outcome {
-                let start = Instant::now();
-                ask_bare(&bare, &queries)?;
-                theirs.push(start.elapsed().as_secs_f64());
-                Ok(())
-            };
-            // Who goes first finds the caches as the other way left them.
-            if round % 2 == 0 {
-                time_ours()?;
-                time_theirs()?;
-            } else {
-                time_theirs()?;
-                time_ours()?;
+            for (number, part) in parts.iter().enumerate() {
+                let mut times = [0.0; 2];
+                // Who goes first finds the caches as the other way left them.
+                for way in [(round + number) % 2, (round + number + 1) % 2] {
+                    let start = Instant::now();
+                    match way {
+                        0 => drop(ask(part, Ask::Approximate { effort })?),
+                        _ => drop(ask_bare(&bare, part)?),
+                    }
+                    times[way] = start.elapsed().as_secs_f64();
+                }
+                ours.push(times[0] / PART as f64);
+                ratios.push(times[0] / times[1]);
             }
-            if round % 5 == 0 {
-                let start = Instant::now();
-                ask(Ask::Exact)?;
-                let time = start.elapsed().as_secs_f64();
-                slower.push(time / ours.last().copied().unwrap_or(f64::NAN));
-            }
+            let start = Instant::now();
+            ask(&queries, Ask::Exact)?;
+            let time = start.elapsed().as_secs_f64() / QUERIES as f64;
+            slower.push(time / median(ours[ours.len() - parts.len()..].to_vec()));
         }
-        let ratios = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs);
-        let ratio = median(ratios.collect());
         println!(
-            "{effort:>6}{:>12.4}{:>14.4}{:>13.1}{ratio:>18.3}{:>21.1}",
+            "{effort:>6}{:>12.4}{:>14.4}{:>13.1}{:>18.3}{:>21.1}",
             recall(&found.ids, &exact),
             recall(&bare_found, &exact),
-            1e6 * median(ours) / QUERIES as f64,
+            1e6 * median(ours),
+            median(ratios),
             median(slower)
         );
     }
@@ -195,9 +193,9 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
     let mut ratios = Vec::new();
     for _ in 0..5 {
         let mut times = [0.0; 2];
-        for (time, ask) in times.iter_mut().zip([Ask::Exact, index.usual()]) {
+        for (time, how) in times.iter_mut().zip([Ask::Exact, index.usual()]) {
             let start = Instant::now();
-            pool.install(|| index.search(&lone, K, ask))?;
+            ask(&lone, how)?;
             *time = start.elapsed().as_secs_f64();
         }
         ratios.push(times[0] / times[1]);

@@ -10,7 +10,8 @@ const ASK: &str = "--query data.parquet --id id --where-queries train=false -k 5
 fn trained() -> Folder {
     let folder = Folder::new();
     example(&folder);
-    let line = "train data.parquet --label label --method warca --rank 8 --seed 1 -o";
+    let line =
+        "train data.parquet --label label --method warca --rank 8 --score euclid --seed 1 -o";
     folder.good(line, &[&["m.safetensors"], &QUICK[..]].concat());
     folder
 }

@@ -46,7 +46,7 @@ pub struct Manifest {
 pub struct ModelMark {
     /// What the model was called when the index was made.
     pub name: String,
-    /// Digest over what the model does: all of its file but a calibrated threshold.
+    /// SHA-256 of its file, hexadecimal, without a calibrated threshold.
     pub digest: String,
 }
 
@@ -93,7 +93,7 @@ impl ModelMark {
         model.decision = None;
         Ok(ModelMark {
             name: name.to_owned(),
-            digest: blake3::hash(&model.to_bytes()?).to_hex().to_string(),
+            digest: crate::digest(&model)?,
         })
     }
 }
