@@ -179,7 +179,8 @@ fn clicks_on_scifact() {
     assert!((second - 0.5).abs() < 0.1, "{second}");
     let files = "--queries scifact_minilm_queries.parquet --items scifact_minilm_docs.parquet \
                  --id label";
-    let line = format!("train {files} --qrels {qrels} --where-queries split=train --method slr-adapter");
+    let line =
+        format!("train {files} --qrels {qrels} --where-queries split=train --method slr-adapter");
     metra(&folder, &line, &["-o", &model]);
     let line = format!(
         "gate --base cosine --candidate {model} {files} --qrels scifact_qrels.tsv \

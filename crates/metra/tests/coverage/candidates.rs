@@ -15,13 +15,10 @@ const NAMES: [&str; 6] = [
     "the one taken",
 ];
 
-/// Print for every case how often each candidate holds the truth.
-pub(crate) fn print(cases: &[Case], draws: u64) {
-    println!(
-        "{:<52}{}",
-        "",
-        NAMES.map(|name| format!("{name:>14}")).concat()
-    );
+/// A line for every case: how often each candidate holds the truth.
+pub(crate) fn table(cases: &[Case], draws: u64) -> String {
+    let names = NAMES.map(|name| format!("{name:>14}")).concat();
+    let mut table = format!("{:<62}{names}\n", "");
     for case in cases {
         let truth = case.truth();
         let found: Vec<Vec<(f64, f64)>> = (0..draws)
@@ -44,8 +41,9 @@ pub(crate) fn print(cases: &[Case], draws: u64) {
                 ""
             }
         );
-        println!("{name:<52}{}", shares.collect::<String>());
+        table.push_str(&format!("{name:<62}{}\n", shares.collect::<String>()));
     }
+    table
 }
 
 fn intervals(case: &Case, draw: u64) -> Vec<(f64, f64)> {

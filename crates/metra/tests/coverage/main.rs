@@ -84,5 +84,5 @@ fn intervals_that_were_not_taken() {
             },
         ]);
     }
-    candidates::print(&cases, DRAWS);
+    println!("{}", candidates::table(&cases, DRAWS));
 }
