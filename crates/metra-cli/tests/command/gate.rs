@@ -154,7 +154,7 @@ fn labels_are_budgeted() {
 fn clicks_become_judgements() {
     let folder = Folder::new();
     let log = format!(
-        "{}/../../examples/data/clicks.tsv",
+        "{}/../../examples/data/clicks.csv",
         env!("CARGO_MANIFEST_DIR")
     );
     let report = folder.json("clicks -o judgements.qrels", &[&log]);

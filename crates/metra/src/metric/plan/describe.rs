@@ -69,6 +69,15 @@ impl Plan {
                 ));
             }
         }
+        if let Form::MappedAndNorm | Form::InputAndNorm(_) = self.form {
+            // Measured: docs/decisions/local-index.md.
+            warnings.push(
+                "a graph index (HNSW) by inner product links everything to the longest vectors and can \
+                 miss nearly all neighbours in this form: measure its recall, search exactly, or take \
+                 mapped by l2"
+                    .into(),
+            );
+        }
         if element.bytes < 4 {
             warnings.push(format!(
                 "{} rounds what is stored: nearly equal scores change places",

@@ -331,7 +331,10 @@ fn a_plan_says_what_to_do() {
          written, and the index built, again\n\
          order    exact: the metric's own, wherever scores differ by more than 1e-5 of their range\n\
          warning  stored vectors must not be normalised, by you or by a store told `cosine`: the last \
-         coordinate holds each item's own part of the distance"
+         coordinate holds each item's own part of the distance\n\
+         warning  a graph index (HNSW) by inner product links everything to the longest vectors and can \
+         miss nearly all neighbours in this form: measure its recall, search exactly, or take mapped by \
+         l2"
     );
     let kept = Plan::choose(
         &Chain::identity(DIM, Space::Cosine),
