@@ -15,20 +15,10 @@ const NAMES: [&str; 6] = [
     "the one taken",
 ];
 
-<<<<<<< HEAD
-/// For every case how often each candidate holds the truth, as a table.
-pub(crate) fn table(cases: &[Case], draws: u64) -> String {
-    let mut table = format!(
-        "{:<52}{}\n",
-        "",
-        NAMES.map(|name| format!("{name:>14}")).concat()
-    );
-=======
 /// A line for every case: how often each candidate holds the truth.
 pub(crate) fn table(cases: &[Case], draws: u64) -> String {
     let names = NAMES.map(|name| format!("{name:>14}")).concat();
     let mut table = format!("{:<62}{names}\n", "");
->>>>>>> gate
     for case in cases {
         let truth = case.truth();
         let found: Vec<Vec<(f64, f64)>> = (0..draws)
@@ -51,11 +41,7 @@ pub(crate) fn table(cases: &[Case], draws: u64) -> String {
                 ""
             }
         );
-<<<<<<< HEAD
-        table += &format!("{name:<52}{}\n", shares.collect::<String>());
-=======
         table.push_str(&format!("{name:<62}{}\n", shares.collect::<String>()));
->>>>>>> gate
     }
     table
 }
