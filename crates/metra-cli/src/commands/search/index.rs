@@ -16,7 +16,8 @@ use std::path::Path;
 /// How to search in an index.
 #[derive(Args, Default)]
 pub(super) struct InIndex {
-    /// Candidates that the graph keeps on its way; more find more and take longer (default: 128)
+    /// Candidates that the graph keeps on its way; more find more and take longer (default: 64;
+    /// of models compared by dot or in blocks 256)
     #[arg(
         long,
         value_name = "N",
