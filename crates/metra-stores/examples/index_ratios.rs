@@ -36,14 +36,18 @@ const PART: usize = 50;
 const ROUNDS: usize = 7;
 const EFFORTS: [usize; 5] = [32, 64, 128, 256, 512];
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [word, rows, folder] = &arguments[..]
         && word == "measure"
     {
-        return measure(rows.parse()?, Path::new(folder));
+        // One thread for all ways, and the same one: what is compared is the work, not how it is
+        // spread, nor how quickly another thread wakes up.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+        let (rows, folder) = (rows.parse()?, Path::new(folder));
+        return pool.install(|| measure(rows, folder));
     }
     let rows: u64 = match arguments.first() {
         Some(rows) => rows.parse()?,
@@ -119,21 +123,22 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
     });
     let parts = parts.collect::<metra::Result<Vec<_>>>()?;
     let queries = MemoryCorpus::new(queries)?;
-    // One thread for all ways: what is compared is the work, not how it is spread.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let before = memory("RssAnon");
     let start = Instant::now();
-    let index =
-        pool.install(|| LocalIndex::open(folder, Verify::Digests, &mut |_, _, _| Ok(())))?;
+    let index = LocalIndex::open(folder, Verify::Digests, &mut |_, _, _| Ok(()))?;
     let checked = start.elapsed();
     let start = Instant::now();
-    drop(pool.install(|| LocalIndex::open(folder, Verify::Lengths, &mut |_, _, _| Ok(())))?);
+    drop(LocalIndex::open(
+        folder,
+        Verify::Lengths,
+        &mut |_, _, _| Ok(()),
+    )?);
     println!(
         "opened in {:.2} s with digests, {:.2} s with lengths alone",
         checked.as_secs_f64(),
         start.elapsed().as_secs_f64()
     );
-    let ask = |queries: &MemoryCorpus, ask| pool.install(|| index.search(queries, K, ask));
+    let ask = |queries: &MemoryCorpus, ask| index.search(queries, K, ask);
     ask(&queries, index.usual())?;
     println!(
         "memory after an approximate search: {} MB of its own ({} before the index), {} MB of mapped \

@@ -50,8 +50,9 @@ pub const HAS_GRAPH: bool = cfg!(feature = "index");
 const QUERIES: u64 = 16;
 
 /// Candidates that are put into the metric's order, for each item asked for. The graph orders as
-/// the metric does up to rounding, so that few are enough; blocks are ordered otherwise.
-const CANDIDATES: usize = 4;
+/// the metric does up to rounding, so that few are enough, and each one is a place in memory that the
+/// walk has not been at; blocks are ordered otherwise.
+const CANDIDATES: usize = 2;
 
 /// What long work is told: a stage, how much of it is done, and of how much. An error ends the work.
 pub type BuildProgress<'a> = dyn FnMut(Stage, u64, u64) -> metra::Result<()> + 'a;
@@ -113,11 +114,6 @@ pub enum Ask {
         /// Candidates kept, `k` at least.
         effort: usize,
     },
-}
-
-impl Ask {
-    /// The effort where nobody says another.
-    pub const EFFORT: usize = 128;
 }
 
 /// An index, opened.
@@ -224,8 +220,13 @@ impl LocalIndex {
     /// How to search where nobody says: through the graph if there is one.
     pub fn usual(&self) -> Ask {
         match self.graph {
+            // Items made equally long lie in one more direction, and blocks order otherwise: the walk
+            // needs to see more. Recall is in docs/guide/local-index.md.
             Some(_) => Ask::Approximate {
-                effort: Ask::EFFORT,
+                effort: match self.space {
+                    Space::SquaredL2 | Space::Cosine => 64,
+                    Space::InnerProduct | Space::Blocks { .. } => 256,
+                },
             },
             None => Ask::Exact,
         }

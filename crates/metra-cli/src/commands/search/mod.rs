@@ -51,8 +51,8 @@ pub(crate) struct Search {
         help_heading = "In an index or a table"
     )]
     exact: bool,
-    /// Candidates that a graph keeps on its way: more find more, and take longer (default: 128 in a
-    /// folder, 40 or k in a table)
+    /// Candidates that a graph keeps on its way: more find more, and take longer (default: 64 in a
+    /// folder, 256 there for models compared by dot or in blocks; 40 or k in a table)
     #[arg(
         long,
         visible_alias = "ef-search",
