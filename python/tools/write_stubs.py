@@ -84,6 +84,7 @@ def stubs() -> dict[str, str]:
         "    distances: Any = ...,",
         "    keep_items: bool = False,",
         "    most_dimensions: int | None = None,",
+        "    way: str | None = None,",
         ") -> Plan: ...",
     ]
     return {
