@@ -47,6 +47,7 @@ table! {
     lfda: "lfda", &[("rank", "4")], Labels, true, true;
     kernel_lfda: "kernel-lfda", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, true;
     mfa: "mfa", &[("rank", "4")], Labels, true, true;
+    lmnn: "lmnn", &[("rank", "4")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

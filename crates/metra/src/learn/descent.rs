@@ -24,6 +24,8 @@ pub(super) struct Outcome {
     pub(super) loss: f64,
     /// Of learners of ranking: share of violated pairs, mean estimated rank.
     pub(super) ranking: Option<(f64, f64)>,
+    /// Whether further steps would change nothing.
+    pub(super) finished: bool,
 }
 
 /// What moves in steps.
@@ -62,7 +64,7 @@ pub(super) fn descend<D: Descent>(
         let remaining = 1.0 - step as f64 / steps as f64;
         let outcome = descent.step(&mut state, step, remaining, run.seed)?;
         done = step + 1;
-        let validation = if done % every == 0 || done == steps {
+        let validation = if done % every == 0 || done == steps || outcome.finished {
             best.validate(descent, &state, done, run)?
         } else {
             None
@@ -77,7 +79,7 @@ pub(super) fn descend<D: Descent>(
                 validation,
             });
         }
-        if best.missed >= schedule.patience {
+        if outcome.finished || best.missed >= schedule.patience {
             break;
         }
     }

@@ -4,8 +4,8 @@ use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Mfa, MultiSimilarity,
-    Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Lmnn, Mfa,
+    MultiSimilarity, Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -109,6 +109,14 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Mfa::describe,
         grid: &[("ridge", &["0.01", "0.1", "1"])],
         build: |values| boxed(read::<Mfa>(values)?.check()),
+    },
+    Entry {
+        name: "lmnn",
+        summary: "Low-rank Mahalanobis distance with a margin around the nearest rows of a class.",
+        needs: "labels",
+        parameters: Lmnn::describe,
+        grid: &[("margin", &["0.1", "0.3", "1"]), ("pull", &["0.2", "0.5"])],
+        build: |values| boxed(read::<Lmnn>(values)?.check()),
     },
     Entry {
         name: "warca",
@@ -323,7 +331,7 @@ mod tests {
 
     #[test]
     fn unknown_names_are_errors_that_list_the_known() {
-        let error = find("lmnn").err().unwrap().to_string();
+        let error = find("nearest").err().unwrap().to_string();
         assert!(error.contains("warca"), "{error}");
         let values = BTreeMap::from([("lamda".to_owned(), "1".to_owned())]);
         let error = find("warca")

@@ -303,7 +303,7 @@ impl Descent for Training<'_> {
         check_finite(changed, loss, step)?;
         Ok(Outcome {
             loss,
-            ranking: None,
+            ..Outcome::default()
         })
     }
 

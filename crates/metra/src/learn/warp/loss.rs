@@ -43,6 +43,7 @@ impl From<Violations> for Outcome {
         Outcome {
             loss: found.loss,
             ranking: Some((found.violated, found.rank)),
+            finished: false,
         }
     }
 }

@@ -1,0 +1,212 @@
+//! The objective over listed impostors, and its slope by every mapped row.
+//!
+//! Every edge gets a weight first: a target that of pulling and one for each impostor within its margin,
+//! an impostor minus one for each target that it violates. The slope by a row is then the sum over its
+//! edges, both ways, of 2·weight·(difference). Both passes go row by row, so that the order of every sum
+//! is fixed.
+
+use super::edges::{Edges, Reversed};
+use crate::Result;
+use crate::learn::whole::MappedLoss;
+use crate::linalg::{RowBuf, Rows, vectorized};
+use rayon::prelude::*;
+
+/// How much pulling counts, and the margin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loss {
+    pub(super) pull: f64,
+    pub(super) margin: f64,
+}
+
+/// Targets and the impostors that are known.
+pub(super) struct Triplets {
+    loss: Loss,
+    targets: Edges,
+    to_targets: Reversed,
+    impostors: Edges,
+    to_impostors: Reversed,
+}
+
+/// Rows that a task takes at once.
+const TASK: usize = 64;
+
+impl Triplets {
+    pub(super) fn new(loss: Loss, targets: Edges) -> Self {
+        let impostors = Edges::none(targets.rows());
+        Triplets {
+            loss,
+            to_targets: targets.reversed(),
+            to_impostors: impostors.reversed(),
+            targets,
+            impostors,
+        }
+    }
+
+    pub(super) fn set_impostors(&mut self, impostors: Edges) {
+        self.to_impostors = impostors.reversed();
+        self.impostors = impostors;
+    }
+
+    /// Number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.targets.rows()
+    }
+
+    /// Squared distance of each row to its farthest target, where it has one.
+    pub(super) fn reach(&self, mapped: Rows<'_>) -> Vec<Option<f32>> {
+        (0..self.rows())
+            .into_par_iter()
+            .map(|row| {
+                let targets = self.targets.of(row).iter();
+                let far = targets.map(|to| apart(mapped.row(row), mapped.row(*to as usize)));
+                far.max_by(f32::total_cmp)
+            })
+            .collect()
+    }
+
+    /// The weights cut into the parts that tasks write.
+    fn tasks<'a>(&self, weights: &'a mut Weights) -> Vec<Task<'a>> {
+        let (mut targets, mut impostors) = (
+            weights.targets.as_mut_slice(),
+            weights.impostors.as_mut_slice(),
+        );
+        let mut tasks = Vec::new();
+        for first in (0..self.rows()).step_by(TASK) {
+            let end = (first + TASK).min(self.rows());
+            let count = |edges: &Edges| edges.range(end - 1).end - edges.range(first).start;
+            let (own, rest) = targets.split_at_mut(count(&self.targets));
+            targets = rest;
+            let (others, rest) = impostors.split_at_mut(count(&self.impostors));
+            impostors = rest;
+            tasks.push(Task {
+                rows: first..end,
+                targets: own,
+                impostors: others,
+            });
+        }
+        tasks
+    }
+
+    fn slope(&self, row: usize, weights: &Weights, mapped: Rows<'_>, slope: &mut [f32]) {
+        let own = mapped.row(row);
+        let mut add = |other: u32, weight: f32| {
+            if weight != 0.0 {
+                add_difference(slope, 2.0 * weight, own, mapped.row(other as usize));
+            }
+        };
+        let sides = [
+            (&self.targets, &self.to_targets, &weights.targets),
+            (&self.impostors, &self.to_impostors, &weights.impostors),
+        ];
+        for (edges, reversed, weights) in sides {
+            for (to, weight) in edges.of(row).iter().zip(&weights[edges.range(row)]) {
+                add(*to, *weight);
+            }
+            for (edge, from) in reversed.of(row) {
+                add(*from, weights[*edge as usize]);
+            }
+        }
+    }
+}
+
+impl MappedLoss for Triplets {
+    fn evaluate(&self, mapped: Rows<'_>) -> Result<(f64, RowBuf)> {
+        let mut weights = Weights {
+            targets: vec![0.0; self.targets.len()],
+            impostors: vec![0.0; self.impostors.len()],
+        };
+        let parts = self.tasks(&mut weights);
+        let values: Vec<f64> = (parts.into_par_iter())
+            .map(|part| part.weigh(self, mapped))
+            .collect();
+        let mut slopes = RowBuf::zeros(self.rows(), mapped.dim());
+        slopes
+            .values_mut()
+            .par_chunks_mut(mapped.dim())
+            .enumerate()
+            .for_each(|(row, slope)| self.slope(row, &weights, mapped, slope));
+        Ok((values.iter().sum(), slopes))
+    }
+}
+
+struct Weights {
+    targets: Vec<f32>,
+    impostors: Vec<f32>,
+}
+
+/// Some rows with the weights of their edges.
+struct Task<'a> {
+    rows: std::ops::Range<usize>,
+    targets: &'a mut [f32],
+    impostors: &'a mut [f32],
+}
+
+impl Task<'_> {
+    /// Write the weights; gives the rows' part of the objective.
+    fn weigh(self, triplets: &Triplets, mapped: Rows<'_>) -> f64 {
+        let loss = triplets.loss;
+        let (mut targets, mut impostors) = (self.targets, self.impostors);
+        let (pull, push) = (loss.pull as f32, (1.0 - loss.pull) as f32);
+        let mut value = 0.0;
+        let mut limits = Vec::new();
+        for row in self.rows {
+            let own = mapped.row(row);
+            let near = triplets.targets.of(row);
+            let (weights, rest) = targets.split_at_mut(near.len());
+            targets = rest;
+            limits.clear();
+            for (to, weight) in near.iter().zip(weights.iter_mut()) {
+                let distance = apart(own, mapped.row(*to as usize));
+                value += loss.pull * f64::from(distance);
+                limits.push(distance + loss.margin as f32);
+                *weight = pull;
+            }
+            let far = triplets.impostors.of(row);
+            let (violations, rest) = impostors.split_at_mut(far.len());
+            impostors = rest;
+            for (to, violation) in far.iter().zip(violations) {
+                let distance = apart(own, mapped.row(*to as usize));
+                for (limit, weight) in limits.iter().zip(weights.iter_mut()) {
+                    let over = limit - distance;
+                    if over > 0.0 {
+                        value += f64::from(push * over);
+                        *weight += push;
+                        *violation -= push;
+                    }
+                }
+            }
+        }
+        value
+    }
+}
+
+/// Squared distance.
+fn apart(a: &[f32], b: &[f32]) -> f32 {
+    vectorized(
+        #[inline(always)]
+        || {
+            // Running sums side by side in a fixed order let the compiler use vector registers.
+            let (a_lanes, a_rest) = a.as_chunks::<16>();
+            let (b_lanes, b_rest) = b.as_chunks::<16>();
+            let mut sums = [0.0_f32; 16];
+            for (a, b) in a_lanes.iter().zip(b_lanes) {
+                for lane in 0..16 {
+                    sums[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
+                }
+            }
+            let rest = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b));
+            sums.iter().sum::<f32>() + rest.sum::<f32>()
+        },
+    )
+}
+
+fn add_difference(target: &mut [f32], weight: f32, a: &[f32], b: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((target, a), b) in target.iter_mut().zip(a).zip(b) {
+                *target += weight * (a - b);
+            }
+        },
+    );
+}

@@ -1,0 +1,265 @@
+//! LMNN: every row's nearest rows of its own class come near, and rows of other classes keep a margin
+//! behind them. Weinberger & Saul, "Distance metric learning for large margin nearest neighbor
+//! classification", JMLR 2009, eq. 11 to 13.
+//!
+//! The objective is (with d the squared distance after the map L, j a target of i, l of another class)
+//!
+//!   pull · Σ_ij d_ij + (1 − pull) · Σ_ijl max(0, margin + d_ij − d_il).
+//!
+//! Departs from the paper: L is moved by quasi-Newton steps instead of M by projected gradients, so that
+//! a rank can be given; nothing of size n² is kept. Impostors are found by exact search in tiles every
+//! few steps, with a little room so that none is missed in between, and once more at the end: the search
+//! is over when a full search brings no new ones. Data are scaled to unit mean squared distance of
+//! targets, so that the margin means the same everywhere.
+
+mod edges;
+mod loss;
+
+use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use super::field::{Field, Start};
+use super::parameters::{Checked, parameters, require, require_rank};
+use super::whole::Whole;
+use super::{Learner, Parameters, Problem, Run};
+use crate::data::{Corpus, MemoryCorpus, RowId};
+use crate::linalg::RowBuf;
+use crate::metric::Map;
+use crate::optimize::LimitedMemory;
+use crate::supervision::Labels;
+use crate::{Error, Result};
+use edges::{Edges, impostors, targets};
+use loss::{Loss, Triplets};
+use std::collections::BTreeMap;
+
+#[cfg(test)]
+mod tests;
+
+parameters! {
+    /// Large margin nearest neighbours: for classification by neighbours, with many rows a class.
+    /// Learns from labels. A step costs O(n·d·rank + impostors·rank), and every few steps an exact
+    /// search O(n²·rank); memory O(n·(rank + impostors)) and never n². Use it as the baseline that
+    /// everybody knows; WARCA and FRML rank better where the top of a long ranking counts.
+    pub struct Lmnn {
+        /// Numbers in a mapped vector.
+        rank: usize = 64,
+        /// Targets of a row: its nearest rows of its own class, as the data are.
+        neighbours: usize = 3,
+        /// Weight of pulling targets near; what is left of 1 pushes impostors away.
+        pull: f64 = 0.5,
+        /// How far behind targets impostors must be, where targets are at mean squared distance 1 at
+        /// the start.
+        margin: f64 = 0.3,
+        /// Impostors of a row that are kept at most, nearest first; the fact `left_out` says how many
+        /// were not.
+        impostors: usize = 300,
+        /// Whether data are scaled to unit mean squared distance of targets.
+        scaled: bool = true,
+        /// Where training starts.
+        start: Start = Start::Pca,
+        /// Quasi-Newton steps at most.
+        steps: u64 = 200,
+        /// Steps between two searches for impostors.
+        refresh: u64 = 10,
+        /// Stop where a step lets the objective fall by less than this share of it.
+        tolerance: f64 = 1e-4,
+        /// Validate this many times along the way and keep the best map.
+        checks: u64 = 10,
+        /// Stop after this many validations without a new best.
+        patience: u64 = 4,
+    }
+}
+
+impl Lmnn {
+    /// Check the parameters.
+    pub fn check(self) -> Result<Checked<Self>> {
+        require(self.rank >= 1, "rank", "at least 1", self.rank)?;
+        let some = self.neighbours >= 1;
+        require(some, "neighbours", "at least 1", self.neighbours)?;
+        let share = (0.0..1.0).contains(&self.pull);
+        require(share, "pull", "at least 0 and below 1", self.pull)?;
+        require(self.margin > 0.0, "margin", "above 0", self.margin)?;
+        require(
+            self.impostors >= 1,
+            "impostors",
+            "at least 1",
+            self.impostors,
+        )?;
+        require(self.refresh >= 1, "refresh", "at least 1", self.refresh)?;
+        let small = (0.0..1.0).contains(&self.tolerance);
+        require(small, "tolerance", "at least 0 and below 1", self.tolerance)?;
+        require(self.patience >= 1, "patience", "at least 1", self.patience)?;
+        Ok(Checked(self))
+    }
+}
+
+impl Learner for Checked<Lmnn> {
+    fn name(&self) -> &'static str {
+        "lmnn"
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.0.values()
+    }
+
+    fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
+        let settings = &self.0;
+        require_rank(settings.rank, problem.dim())?;
+        let labels = problem.labels("lmnn")?;
+        if labels.classes() < 2 {
+            return Err(Error::Data(
+                "lmnn needs rows of at least two classes, found one".into(),
+            ));
+        }
+        let field = Field::new(problem)?;
+        let targets = targets(field.items(), labels, settings.neighbours)?;
+        if targets.len() == 0 {
+            return Err(Error::Data(
+                "lmnn needs a class of at least two rows, found none".into(),
+            ));
+        }
+        run.check_stop()?;
+        let scale = if settings.scaled {
+            mean_length(field.items(), &targets)?
+        } else {
+            1.0
+        };
+        run.facts.insert("scale".into(), scale);
+        let rank = settings.rank.min(field.dim());
+        let start = field.start("lmnn", settings.start, rank, run.seed)?;
+        let mut training = Training {
+            settings,
+            labels,
+            whole: Whole::new(&field, field.items(), scale, rank),
+            triplets: Triplets::new(
+                Loss {
+                    pull: settings.pull,
+                    margin: settings.margin,
+                },
+                targets,
+            ),
+            steps: None,
+            found: 0,
+            left_out: 0,
+        };
+        let point = training.whole.point(&start);
+        let schedule = Schedule {
+            steps: settings.steps,
+            checks: settings.checks,
+            patience: settings.patience,
+        };
+        let map = descend(schedule, &mut training, point, run)?;
+        if let Some(steps) = &training.steps {
+            run.facts.insert("objective".into(), steps.value());
+        }
+        run.facts.insert("impostors".into(), training.found as f64);
+        run.facts
+            .insert("left_out".into(), training.left_out as f64);
+        Ok(map)
+    }
+}
+
+/// Mean length of the differences of targets, or of the rows where all targets coincide.
+fn mean_length(corpus: &dyn Corpus, targets: &Edges) -> Result<f64> {
+    let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
+    let mut total = 0.0;
+    let pairs: Vec<(RowId, RowId)> = targets.pairs().collect();
+    for pairs in pairs.chunks(512) {
+        let (from, to): (Vec<RowId>, Vec<RowId>) = pairs.iter().copied().unzip();
+        corpus.gather(&from, &mut left)?;
+        corpus.gather(&to, &mut right)?;
+        for (a, b) in left.values().iter().zip(right.values()) {
+            total += (f64::from(*a) - f64::from(*b)).powi(2);
+        }
+    }
+    let mean = (total / pairs.len() as f64).sqrt();
+    if mean.is_finite() && mean > 0.0 {
+        return Ok(mean);
+    }
+    let spread = crate::execute::spread(corpus)?;
+    let deviation = spread.deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
+    if deviation.is_finite() && deviation > 0.0 {
+        return Ok(deviation);
+    }
+    Err(Error::Data(
+        "all vectors are equal: nothing can be learned".into(),
+    ))
+}
+
+struct Training<'a> {
+    settings: &'a Lmnn,
+    labels: &'a Labels,
+    whole: Whole<'a>,
+    triplets: Triplets,
+    steps: Option<LimitedMemory>,
+    /// Impostors of the last search, and how many more there were.
+    found: usize,
+    left_out: u64,
+}
+
+/// Moves that shape a step.
+const REMEMBERED: usize = 12;
+/// Impostors this much of a margin too far are kept too, since the next steps may bring them in.
+const ROOM: f32 = 0.25;
+
+impl Descent for Training<'_> {
+    /// L, row after row.
+    type State = Vec<f64>;
+
+    fn step(&mut self, point: &mut Vec<f64>, step: u64, _: f64, _: u64) -> Result<Outcome> {
+        if step.is_multiple_of(self.settings.refresh) {
+            self.search(point)?;
+        }
+        let Some(steps) = &mut self.steps else {
+            return Ok(Outcome::default());
+        };
+        let (whole, triplets) = (&self.whole, &self.triplets);
+        let mut function =
+            |point: &[f64], gradient: &mut [f64]| whole.evaluate(triplets, point, gradient);
+        let stepped = steps.step(point, &mut function)?;
+        let value = steps.value();
+        check_finite(&[], value, step)?;
+        let tolerance = self.settings.tolerance * value.abs();
+        let mut finished = false;
+        if stepped.is_none_or(|s| s.fall <= tolerance) {
+            // No farther with the impostors known: are there new ones?
+            self.search(point)?;
+            finished = self.value() - value <= tolerance;
+        }
+        Ok(Outcome {
+            loss: value / self.whole.rows() as f64,
+            finished,
+            ..Outcome::default()
+        })
+    }
+
+    fn map(&self, point: &Vec<f64>) -> Result<Map> {
+        self.whole.carry_back(point)
+    }
+}
+
+impl Training<'_> {
+    fn value(&self) -> f64 {
+        self.steps.as_ref().map_or(0.0, LimitedMemory::value)
+    }
+
+    /// Find the impostors of the map as it is, and the objective with them.
+    fn search(&mut self, point: &[f64]) -> Result<()> {
+        let mapped = MemoryCorpus::new(self.whole.mapped(point)?)?;
+        let margin = self.settings.margin as f32;
+        let reach: Vec<Option<f32>> = (self.triplets.reach(mapped.rows()).into_iter())
+            .map(|reach| reach.map(|reach| reach + margin * (1.0 + ROOM)))
+            .collect();
+        let (found, left_out) = impostors(&mapped, self.labels, &reach, self.settings.impostors)?;
+        (self.found, self.left_out) = (found.len(), left_out);
+        self.triplets.set_impostors(found);
+        let (whole, triplets) = (&self.whole, &self.triplets);
+        let mut function =
+            |point: &[f64], gradient: &mut [f64]| whole.evaluate(triplets, point, gradient);
+        match &mut self.steps {
+            Some(steps) => steps.refresh(point, &mut function),
+            None => {
+                self.steps = Some(LimitedMemory::begin(point, REMEMBERED, &mut function)?);
+                Ok(())
+            }
+        }
+    }
+}
