@@ -48,6 +48,7 @@ table! {
     kernel_lfda: "kernel-lfda", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, true;
     mfa: "mfa", &[("rank", "4")], Labels, true, true;
     lmnn: "lmnn", &[("rank", "4")], Labels, true, false;
+    nca: "nca", &[("rank", "4")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

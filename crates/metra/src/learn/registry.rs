@@ -5,7 +5,7 @@ use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
     Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Lmnn, Mfa,
-    MultiSimilarity, Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
+    MultiSimilarity, Nca, Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -117,6 +117,14 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Lmnn::describe,
         grid: &[("margin", &["0.1", "0.3", "1"]), ("pull", &["0.2", "0.5"])],
         build: |values| boxed(read::<Lmnn>(values)?.check()),
+    },
+    Entry {
+        name: "nca",
+        summary: "Low-rank map under which rows most likely pick neighbours of their own class.",
+        needs: "labels",
+        parameters: Nca::describe,
+        grid: &[("rank", &["16", "32"]), ("lambda", &["0", "1e-4", "1e-3"])],
+        build: |values| boxed(read::<Nca>(values)?.check()),
     },
     Entry {
         name: "warca",

@@ -14,7 +14,7 @@ use crate::supervision::{Labels, Pool, Relevance};
 
 /// What an item is to an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::learn) enum Kind {
     /// Relevant.
     Positive,
     /// Irrelevant.
@@ -24,23 +24,23 @@ pub(super) enum Kind {
 }
 
 /// How batches are drawn.
-pub(super) struct Plan<'a> {
-    pub(super) relevance: &'a dyn Relevance,
+pub(in crate::learn) struct Plan<'a> {
+    pub(in crate::learn) relevance: &'a dyn Relevance,
     /// Classes to balance, where rows have some.
-    pub(super) labels: Option<&'a Labels>,
+    pub(in crate::learn) labels: Option<&'a Labels>,
     /// Whether proxies of the classes are the anchors.
-    pub(super) proxies: bool,
+    pub(in crate::learn) proxies: bool,
     /// Rows in a batch, about.
-    pub(super) rows: usize,
+    pub(in crate::learn) rows: usize,
     /// Rows of a class, at most, unless there are too few classes to fill a batch.
-    pub(super) per_class: usize,
+    pub(in crate::learn) per_class: usize,
     /// Items drawn beside these.
-    pub(super) drawn: usize,
+    pub(in crate::learn) drawn: usize,
 }
 
 impl Plan<'_> {
     /// Classes of at least two rows: those of one row have nothing to pull together.
-    pub(super) fn usable_classes(&self) -> Vec<u32> {
+    pub(in crate::learn) fn usable_classes(&self) -> Vec<u32> {
         let Some(labels) = self.labels else {
             return Vec::new();
         };
@@ -52,18 +52,18 @@ impl Plan<'_> {
 
 /// Rows of a batch and how they stand to each other.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(in crate::learn) struct Batch {
     /// Queries from another corpus, in increasing order; none where items are their own queries.
-    pub(super) queries: Vec<RowId>,
+    pub(in crate::learn) queries: Vec<RowId>,
     /// Items in increasing order.
-    pub(super) items: Pool,
+    pub(in crate::learn) items: Pool,
     /// Of every anchor (query, item or proxy) the kind of every item, anchor after anchor.
-    pub(super) kinds: Vec<Kind>,
+    pub(in crate::learn) kinds: Vec<Kind>,
 }
 
 impl Batch {
     /// Draw anew.
-    pub(super) fn draw(&mut self, plan: &Plan<'_>, classes: &[u32], random: &mut Stream) {
+    pub(in crate::learn) fn draw(&mut self, plan: &Plan<'_>, classes: &[u32], random: &mut Stream) {
         let relevance = plan.relevance;
         let mut items = Vec::with_capacity(plan.rows + plan.drawn);
         self.queries.clear();
@@ -130,7 +130,7 @@ impl Batch {
     }
 
     /// The vectors of the queries and then of the items, less the origin and multiplied.
-    pub(super) fn fetch(
+    pub(in crate::learn) fn fetch(
         &self,
         queries: &dyn Corpus,
         items: &dyn Corpus,

@@ -39,7 +39,7 @@ use crate::metric::{Map, Space};
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::{Labels, Relevance};
-use batch::{Batch, Plan};
+pub(super) use batch::{Batch, Plan};
 use cosines::{PairLoss, Units, pull};
 
 /// Cosine first: it is what the losses are over.
