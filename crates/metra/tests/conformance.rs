@@ -49,6 +49,8 @@ table! {
     mfa: "mfa", &[("rank", "4")], Labels, true, true;
     lmnn: "lmnn", &[("rank", "4")], Labels, true, false;
     nca: "nca", &[("rank", "4")], Labels, true, false;
+    pcca: "pcca", &[("rank", "4")], Labels, true, false;
+    kernel_pcca: "kernel-pcca", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;

@@ -78,27 +78,7 @@ impl Differences {
         pairs: usize,
         seed: u64,
     ) -> Result<Self> {
-        let known = relevance.pairs();
-        let mut random = Stream::new(seed, "relevant pairs", 0);
-        let near: Vec<(RowId, RowId)> = if known <= pairs as u64 {
-            (0..known).map(|number| relevance.pair(number)).collect()
-        } else {
-            (0..pairs)
-                .map(|_| relevance.pair(random.below(known)))
-                .collect()
-        };
-        let far: Vec<(RowId, RowId)> = match supervision {
-            Supervision::Comparisons(said) if !said.dissimilar().is_empty() => {
-                said.dissimilar().iter().map(|[a, b]| (*a, *b)).collect()
-            }
-            _ => {
-                let mut random = Stream::new(seed, "irrelevant pairs", 0);
-                (0..pairs)
-                    .map_while(|_| derive::triplet(relevance, &mut random))
-                    .map(|[query, _, far]| (query, far))
-                    .collect()
-            }
-        };
+        let (near, far) = drawn_pairs(supervision, relevance, [pairs, pairs], seed);
         Ok(Differences {
             relevant: pair_spread(field.queries(), field.items(), &near)?,
             irrelevant: pair_spread(field.queries(), field.items(), &far)?,
@@ -113,6 +93,41 @@ impl Differences {
                 .into(),
         )
     }
+}
+
+/// Pairs of rows: a query and an item.
+pub(super) type Pairs = Vec<(RowId, RowId)>;
+
+/// Relevant and irrelevant pairs, at most so many of each: all relevant ones where there are no more, and
+/// dissimilar ones as given where some are.
+pub(super) fn drawn_pairs(
+    supervision: &Supervision,
+    relevance: &dyn Relevance,
+    [relevant, irrelevant]: [usize; 2],
+    seed: u64,
+) -> (Pairs, Pairs) {
+    let known = relevance.pairs();
+    let mut random = Stream::new(seed, "relevant pairs", 0);
+    let near: Pairs = if known <= relevant as u64 {
+        (0..known).map(|number| relevance.pair(number)).collect()
+    } else {
+        (0..relevant)
+            .map(|_| relevance.pair(random.below(known)))
+            .collect()
+    };
+    let far: Pairs = match supervision {
+        Supervision::Comparisons(said) if !said.dissimilar().is_empty() => {
+            said.dissimilar().iter().map(|[a, b]| (*a, *b)).collect()
+        }
+        _ => {
+            let mut random = Stream::new(seed, "irrelevant pairs", 0);
+            (0..irrelevant)
+                .map_while(|_| derive::triplet(relevance, &mut random))
+                .map(|[query, _, far]| (query, far))
+                .collect()
+        }
+    };
+    (near, far)
 }
 
 /// Mean of (x − y)(x − y)ᵀ over pairs of a query x and an item y.

@@ -4,8 +4,8 @@ use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, Kissme, Lda, Learner, Lfda, Lmnn, Mfa,
-    MultiSimilarity, Nca, Parameter, Parameters, Pca, ProxyAnchor, SupCon, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, KernelLfda, KernelPcca, Kissme, Lda, Learner, Lfda, Lmnn, Mfa,
+    MultiSimilarity, Nca, Parameter, Parameters, Pca, Pcca, ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -125,6 +125,22 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Nca::describe,
         grid: &[("rank", &["16", "32"]), ("lambda", &["0", "1e-4", "1e-3"])],
         build: |values| boxed(read::<Nca>(values)?.check()),
+    },
+    Entry {
+        name: "pcca",
+        summary: "Low-rank map that keeps similar pairs within a threshold (rPCCA).",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Pcca::describe,
+        grid: &[("lambda", &["0.001", "0.01", "0.1"])],
+        build: |values| boxed(read::<Pcca>(values)?.check()),
+    },
+    Entry {
+        name: "kernel-pcca",
+        summary: "rPCCA after a kernel: for histograms compared by χ² above all.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: KernelPcca::describe,
+        grid: &[("lambda", &["0.001", "0.01", "0.1"])],
+        build: |values| boxed(read::<KernelPcca>(values)?.check()),
     },
     Entry {
         name: "warca",

@@ -2,102 +2,13 @@
 
 use crate::Result;
 use crate::data::{Corpus, RowId, Subset};
+use crate::learn::edges::Edges;
 use crate::linalg::RowBuf;
 use crate::metric::Space;
 use crate::search::scores::{Items, TILE};
 use crate::search::top_k;
 use crate::supervision::Labels;
 use rayon::prelude::*;
-
-/// Edges from rows to other rows, those of a row side by side.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edges {
-    /// Where the edges of each row begin, and the end of all.
-    starts: Vec<usize>,
-    to: Vec<u32>,
-}
-
-impl Edges {
-    fn from_lists(lists: impl Iterator<Item = Vec<u32>>) -> Self {
-        let (mut starts, mut to) = (vec![0], Vec::new());
-        for list in lists {
-            to.extend(list);
-            starts.push(to.len());
-        }
-        Edges { starts, to }
-    }
-
-    /// No edge from any of these rows.
-    pub(super) fn none(rows: usize) -> Self {
-        Edges {
-            starts: vec![0; rows + 1],
-            to: Vec::new(),
-        }
-    }
-
-    /// Number of edges.
-    pub(super) fn len(&self) -> usize {
-        self.to.len()
-    }
-
-    /// Number of rows.
-    pub(super) fn rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Where the edges of a row lie.
-    pub(super) fn range(&self, row: usize) -> std::ops::Range<usize> {
-        self.starts[row]..self.starts[row + 1]
-    }
-
-    /// The rows that a row's edges lead to.
-    pub(super) fn of(&self, row: usize) -> &[u32] {
-        &self.to[self.range(row)]
-    }
-
-    /// All edges.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (RowId, RowId)> + '_ {
-        (0..self.rows()).flat_map(|row| {
-            let from = row as RowId;
-            self.of(row).iter().map(move |to| (from, RowId::from(*to)))
-        })
-    }
-
-    /// For each row the edges that lead to it: their numbers and where they come from.
-    pub(super) fn reversed(&self) -> Reversed {
-        let mut starts = vec![0_usize; self.rows() + 1];
-        for to in &self.to {
-            starts[*to as usize + 1] += 1;
-        }
-        for row in 0..self.rows() {
-            starts[row + 1] += starts[row];
-        }
-        let mut next = starts.clone();
-        let mut edges = vec![(0, 0); self.len()];
-        for row in 0..self.rows() {
-            for edge in self.range(row) {
-                let place = &mut next[self.to[edge] as usize];
-                edges[*place] = (edge as u32, row as u32);
-                *place += 1;
-            }
-        }
-        Reversed { starts, edges }
-    }
-}
-
-/// Edges by the row that they lead to.
-#[derive(Debug, Clone)]
-pub(super) struct Reversed {
-    starts: Vec<usize>,
-    edges: Vec<(u32, u32)>,
-}
-
-impl Reversed {
-    /// Number and origin of every edge that leads to a row.
-    pub(super) fn of(&self, row: usize) -> &[(u32, u32)] {
-        &self.edges[self.starts[row]..self.starts[row + 1]]
-    }
-}
 
 /// The nearest rows of its own class for every row.
 pub(super) fn targets(corpus: &dyn Corpus, labels: &Labels, count: usize) -> Result<Edges> {

@@ -1,14 +1,12 @@
 //! The objective over listed impostors, and its slope by every mapped row.
 //!
 //! Every edge gets a weight first: a target that of pulling and one for each impostor within its margin,
-//! an impostor minus one for each target that it violates. The slope by a row is then the sum over its
-//! edges, both ways, of 2·weight·(difference). Both passes go row by row, so that the order of every sum
-//! is fixed.
+//! an impostor minus one for each target that it violates.
 
-use super::edges::{Edges, Reversed};
 use crate::Result;
+use crate::learn::edges::{Edges, Reversed, apart, slopes};
 use crate::learn::whole::MappedLoss;
-use crate::linalg::{RowBuf, Rows, vectorized};
+use crate::linalg::{RowBuf, Rows};
 use rayon::prelude::*;
 
 /// How much pulling counts, and the margin.
@@ -86,27 +84,6 @@ impl Triplets {
         }
         tasks
     }
-
-    fn slope(&self, row: usize, weights: &Weights, mapped: Rows<'_>, slope: &mut [f32]) {
-        let own = mapped.row(row);
-        let mut add = |other: u32, weight: f32| {
-            if weight != 0.0 {
-                add_difference(slope, 2.0 * weight, own, mapped.row(other as usize));
-            }
-        };
-        let sides = [
-            (&self.targets, &self.to_targets, &weights.targets),
-            (&self.impostors, &self.to_impostors, &weights.impostors),
-        ];
-        for (edges, reversed, weights) in sides {
-            for (to, weight) in edges.of(row).iter().zip(&weights[edges.range(row)]) {
-                add(*to, *weight);
-            }
-            for (edge, from) in reversed.of(row) {
-                add(*from, weights[*edge as usize]);
-            }
-        }
-    }
 }
 
 impl MappedLoss for Triplets {
@@ -119,12 +96,13 @@ impl MappedLoss for Triplets {
         let values: Vec<f64> = (parts.into_par_iter())
             .map(|part| part.weigh(self, mapped))
             .collect();
-        let mut slopes = RowBuf::zeros(self.rows(), mapped.dim());
-        slopes
-            .values_mut()
-            .par_chunks_mut(mapped.dim())
-            .enumerate()
-            .for_each(|(row, slope)| self.slope(row, &weights, mapped, slope));
+        let slopes = slopes(
+            mapped,
+            &[
+                (&self.targets, &self.to_targets, &weights.targets),
+                (&self.impostors, &self.to_impostors, &weights.impostors),
+            ],
+        );
         Ok((values.iter().sum(), slopes))
     }
 }
@@ -178,35 +156,4 @@ impl Task<'_> {
         }
         value
     }
-}
-
-/// Squared distance.
-fn apart(a: &[f32], b: &[f32]) -> f32 {
-    vectorized(
-        #[inline(always)]
-        || {
-            // Running sums side by side in a fixed order let the compiler use vector registers.
-            let (a_lanes, a_rest) = a.as_chunks::<16>();
-            let (b_lanes, b_rest) = b.as_chunks::<16>();
-            let mut sums = [0.0_f32; 16];
-            for (a, b) in a_lanes.iter().zip(b_lanes) {
-                for lane in 0..16 {
-                    sums[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
-                }
-            }
-            let rest = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b));
-            sums.iter().sum::<f32>() + rest.sum::<f32>()
-        },
-    )
-}
-
-fn add_difference(target: &mut [f32], weight: f32, a: &[f32], b: &[f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            for ((target, a), b) in target.iter_mut().zip(a).zip(b) {
-                *target += weight * (a - b);
-            }
-        },
-    );
 }

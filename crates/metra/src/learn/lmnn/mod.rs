@@ -16,6 +16,7 @@ mod edges;
 mod loss;
 
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use super::edges::Edges;
 use super::field::{Field, Start};
 use super::parameters::{Checked, parameters, require, require_rank};
 use super::whole::Whole;
@@ -26,7 +27,7 @@ use crate::metric::Map;
 use crate::optimize::LimitedMemory;
 use crate::supervision::Labels;
 use crate::{Error, Result};
-use edges::{Edges, impostors, targets};
+use edges::{impostors, targets};
 use loss::{Loss, Triplets};
 use std::collections::BTreeMap;
 
