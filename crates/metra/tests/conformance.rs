@@ -49,6 +49,9 @@ table! {
     mfa: "mfa", &[("rank", "4")], Labels, true, true;
     lmnn: "lmnn", &[("rank", "4")], Labels, true, false;
     nca: "nca", &[("rank", "4")], Labels, true, false;
+    itml: "itml", &[], Labels, true, true;
+    oasis: "oasis", &[("steps", "20")], Labels, true, false;
+    loreta: "loreta", &[("rank", "4"), ("steps", "20")], Labels, true, false;
     pcca: "pcca", &[("rank", "4")], Labels, true, false;
     kernel_pcca: "kernel-pcca", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;

@@ -4,8 +4,9 @@ use super::qwise::{Attributes, Qwise, RankSvm};
 use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
-    Checked, Cosine, Euclid, Frml, KernelLfda, KernelPcca, Kissme, Lda, Learner, Lfda, Lmnn, Mfa,
-    MultiSimilarity, Nca, Parameter, Parameters, Pca, Pcca, ProxyAnchor, SupCon, Whitening, Xqda,
+    Checked, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Learner, Lfda, Lmnn,
+    Loreta, Mfa, MultiSimilarity, Nca, Oasis, Parameter, Parameters, Pca, Pcca, ProxyAnchor,
+    SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -125,6 +126,30 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Nca::describe,
         grid: &[("rank", &["16", "32"]), ("lambda", &["0", "1e-4", "1e-3"])],
         build: |values| boxed(read::<Nca>(values)?.check()),
+    },
+    Entry {
+        name: "itml",
+        summary: "Matrix nearest to Euclid that keeps bounds on the distances of pairs.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Itml::describe,
+        grid: &[("gamma", &["0.1", "1", "10"])],
+        build: |values| boxed(read::<Itml>(values)?.check()),
+    },
+    Entry {
+        name: "oasis",
+        summary: "Bilinear similarity from triplets by passive-aggressive steps.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Oasis::describe,
+        grid: &[("cost", &["0.01", "0.1", "1"])],
+        build: |values| boxed(read::<Oasis>(values)?.check()),
+    },
+    Entry {
+        name: "loreta",
+        summary: "Semidefinite similarity of fixed rank from triplets, on its manifold.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Loreta::describe,
+        grid: &[("rate", &["0.01", "0.03", "0.1"])],
+        build: |values| boxed(read::<Loreta>(values)?.check()),
     },
     Entry {
         name: "pcca",

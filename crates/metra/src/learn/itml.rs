@@ -1,0 +1,510 @@
+//! ITML: the Mahalanobis matrix nearest to a prior by LogDet divergence that keeps similar pairs within a
+//! bound and dissimilar ones beyond another, up to slack. Davis, Kulis, Jain, Sra & Dhillon,
+//! "Information-theoretic metric learning", ICML 2007, Alg. 1, and its online form of Sec. 4.2.
+//!
+//! A projection onto one constraint is a rank-one update of the matrix, O(d²), and keeps it positive
+//! definite. Departs from the paper's code and others: pairs of equal vectors are left out and counted
+//! (their distance is 0 whatever the matrix, and the update divides by it), bounds that coincide are an
+//! error, and the prior may be whitening.
+
+use super::differences::drawn_pairs;
+use super::field::{Field, fetch};
+use super::parameters::{Checked, Choice, parameters, require};
+use super::warp::check_relevance;
+use super::{Learner, Parameters, Problem, Progress, Run};
+use crate::data::RowId;
+use crate::execute::moments;
+use crate::linalg::{RowBuf, Symmetric, rows_from};
+use crate::metric::Map;
+use crate::random::Stream;
+use crate::{Error, Result};
+use faer::Mat;
+use std::collections::BTreeMap;
+
+/// The matrix to stay near to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Prior {
+    /// Euclid.
+    Identity,
+    /// The inverse covariance.
+    Whitening,
+}
+
+impl Choice for Prior {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("identity", Prior::Identity),
+        ("whitening", Prior::Whitening),
+    ];
+}
+
+/// How constraints are met.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Projections {
+    /// Cycles of Bregman projections over all pairs, to the optimum.
+    Batch,
+    /// One look at each pair, with a rate.
+    Online,
+}
+
+impl Choice for Projections {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("batch", Projections::Batch),
+        ("online", Projections::Online),
+    ];
+}
+
+parameters! {
+    /// Information-theoretic metric learning: near a prior, with bounds on the distances of pairs. Learns
+    /// from labels, relevance judgements or pairs. A cycle costs O(pairs·d²), the end O(d³); memory O(d² +
+    /// pairs). Use it where few pairs are known and the prior is good; prepare with pca above some
+    /// hundred dimensions.
+    pub struct Itml {
+        /// Numbers in a mapped vector at most; 0 for all.
+        rank: usize = 0,
+        /// How much bounds may give: large ones are nearly strict.
+        gamma: f64 = 1.0,
+        /// The matrix to stay near to.
+        prior: Prior = Prior::Identity,
+        /// How constraints are met.
+        projections: Projections = Projections::Batch,
+        /// Rate of the online form.
+        rate: f64 = 0.1,
+        /// Pairs of each kind at most, drawn where there are more.
+        pairs: usize = 2000,
+        /// Similar pairs are to be nearer than this share of all pairs are.
+        near: f64 = 0.05,
+        /// Dissimilar pairs are to be farther than this share of all pairs are.
+        far: f64 = 0.95,
+        /// Cycles over all pairs at most.
+        cycles: u64 = 200,
+        /// Stop where a cycle changes the multipliers by less than this share.
+        tolerance: f64 = 1e-3,
+    }
+}
+
+impl Itml {
+    /// Check the parameters.
+    pub fn check(self) -> Result<Checked<Self>> {
+        require(self.gamma > 0.0, "gamma", "above 0", self.gamma)?;
+        require(self.rate > 0.0, "rate", "above 0", self.rate)?;
+        require(self.pairs >= 1, "pairs", "at least 1", self.pairs)?;
+        let inside = |share: f64| share > 0.0 && share < 1.0;
+        require(inside(self.near), "near", "between 0 and 1", self.near)?;
+        let above = inside(self.far) && self.far > self.near;
+        require(above, "far", "above `near` and below 1", self.far)?;
+        let small = self.tolerance > 0.0 && self.tolerance < 1.0;
+        require(small, "tolerance", "between 0 and 1", self.tolerance)?;
+        Ok(Checked(self))
+    }
+}
+
+impl Learner for Checked<Itml> {
+    fn name(&self) -> &'static str {
+        "itml"
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.0.values()
+    }
+
+    fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
+        let settings = &self.0;
+        let relevance = problem.relevance("itml")?;
+        check_relevance(relevance)?;
+        let field = Field::new(problem)?;
+        let scale = field.pair_scale(relevance, run.seed)?;
+        let inverse = 1.0 / scale;
+        let counts = [settings.pairs, settings.pairs];
+        let (near, far) = drawn_pairs(problem.supervision(), relevance, counts, run.seed);
+        let said = near.iter().map(|pair| (*pair, true));
+        let pairs: Vec<((RowId, RowId), bool)> =
+            said.chain(far.iter().map(|pair| (*pair, false))).collect();
+        let pairs = Constraints::new(&field, pairs, inverse as f32)?;
+        run.facts
+            .insert("coincident".into(), pairs.coincident as f64);
+        let bounds = pairs.bounds(settings.near, settings.far)?;
+        let prior = prior(&field, settings.prior, inverse)?;
+        let matrix = match settings.projections {
+            Projections::Batch => batch(settings, &pairs, bounds, prior, run)?,
+            Projections::Online => online(settings, &pairs, bounds, prior, run)?,
+        };
+        let root = root(matrix, settings.rank)?;
+        field.carry_back(&rows_from(root.as_ref()), inverse as f32, true)
+    }
+}
+
+/// Differences of pairs, those that coincide left out.
+struct Constraints {
+    differences: RowBuf,
+    similar: Vec<bool>,
+    coincident: usize,
+}
+
+impl Constraints {
+    fn new(field: &Field<'_>, pairs: Vec<((RowId, RowId), bool)>, inverse: f32) -> Result<Self> {
+        let dim = field.dim();
+        let centre = field.centre();
+        let mut found = Constraints {
+            differences: RowBuf::empty(dim),
+            similar: Vec::new(),
+            coincident: 0,
+        };
+        let (mut left, mut right) = (RowBuf::empty(dim), RowBuf::empty(dim));
+        for pairs in pairs.chunks(512) {
+            let queries: Vec<RowId> = pairs.iter().map(|((query, _), _)| *query).collect();
+            let items: Vec<RowId> = pairs.iter().map(|((_, item), _)| *item).collect();
+            left.reset(pairs.len(), dim);
+            right.reset(pairs.len(), dim);
+            let centre = centre.as_deref();
+            fetch(
+                field.queries(),
+                &queries,
+                centre,
+                inverse,
+                left.values_mut(),
+            )?;
+            fetch(field.items(), &items, centre, inverse, right.values_mut())?;
+            for (a, b) in left.values_mut().iter_mut().zip(right.values()) {
+                *a -= b;
+            }
+            for (row, (_, similar)) in left.rows().iter().zip(pairs) {
+                if row.iter().all(|value| *value == 0.0) {
+                    found.coincident += 1;
+                    continue;
+                }
+                found
+                    .differences
+                    .extend(crate::linalg::Rows::new(row, dim)?);
+                found.similar.push(*similar);
+            }
+        }
+        let alike = found.similar.iter().filter(|similar| **similar).count();
+        if alike == 0 || alike == found.similar.len() {
+            return Err(Error::Data(format!(
+                "itml needs similar and dissimilar pairs of different vectors: of {} pairs {} \
+                 coincide, and of the others {alike} are similar",
+                pairs.len(),
+                found.coincident,
+            )));
+        }
+        Ok(found)
+    }
+
+    fn len(&self) -> usize {
+        self.similar.len()
+    }
+
+    /// The distance that similar pairs may have at most, and dissimilar ones at least.
+    fn bounds(&self, near: f64, far: f64) -> Result<(f64, f64)> {
+        let mut lengths: Vec<f64> = (self.differences.rows().iter())
+            .map(|row| row.iter().map(|v| f64::from(*v).powi(2)).sum())
+            .collect();
+        lengths.sort_by(f64::total_cmp);
+        let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
+        let (near, far) = (at(near), at(far));
+        if far > near && near > 0.0 && far.is_finite() {
+            return Ok((near, far));
+        }
+        Err(Error::Data(format!(
+            "itml needs a smaller bound for similar pairs than for dissimilar ones, found {near:.4} \
+             and {far:.4}: all pairs are equally far apart"
+        )))
+    }
+}
+
+/// The matrix to start from.
+fn prior(field: &Field<'_>, prior: Prior, inverse: f64) -> Result<Mat<f64>> {
+    let dim = field.dim();
+    match prior {
+        Prior::Identity => Ok(Mat::identity(dim, dim)),
+        Prior::Whitening => {
+            let eigen = moments(field.items())?.covariance.eigen()?;
+            let factor = inverse * inverse;
+            let most = eigen.values.first().copied().unwrap_or(0.0) * factor;
+            // Directions without variance would get an infinite weight.
+            let floor = (1e-6 * most).max(f64::MIN_POSITIVE);
+            let scaled = Mat::from_fn(dim, dim, |i, j| {
+                eigen.vectors[(i, j)] / (eigen.values[j] * factor).max(floor)
+            });
+            Ok(&scaled * eigen.vectors.transpose())
+        }
+    }
+}
+
+/// A rank-one update: matrix += factor · (A v)(A v)ᵀ.
+fn update(matrix: &mut Mat<f64>, mapped: &[f64], factor: f64) {
+    for (column, value) in mapped.iter().enumerate() {
+        let factor = factor * value;
+        for (target, other) in matrix.col_mut(column).iter_mut().zip(mapped) {
+            *target += factor * other;
+        }
+    }
+}
+
+/// A v and vᵀ A v.
+fn mapped(matrix: &Mat<f64>, v: &[f32], out: &mut Vec<f64>) -> f64 {
+    out.clear();
+    out.resize(v.len(), 0.0);
+    for (column, value) in matrix.col_iter().zip(v) {
+        let value = f64::from(*value);
+        if value != 0.0 {
+            for (out, entry) in out.iter_mut().zip(column.iter()) {
+                *out += value * entry;
+            }
+        }
+    }
+    out.iter().zip(v).map(|(a, b)| a * f64::from(*b)).sum()
+}
+
+/// Multipliers and bounds as they give way, one of each a pair.
+struct Dual {
+    multipliers: Vec<f64>,
+    bounds: Vec<f64>,
+}
+
+fn batch(
+    settings: &Itml,
+    pairs: &Constraints,
+    (near, far): (f64, f64),
+    mut matrix: Mat<f64>,
+    run: &mut Run<'_>,
+) -> Result<Mat<f64>> {
+    let bound = |similar: &bool| if *similar { near } else { far };
+    let mut dual = Dual {
+        multipliers: vec![0.0; pairs.len()],
+        bounds: pairs.similar.iter().map(bound).collect(),
+    };
+    let began = std::time::Instant::now();
+    let mut product = Vec::new();
+    let mut change = f64::INFINITY;
+    let mut cycles = 0;
+    while cycles < settings.cycles && change > settings.tolerance {
+        run.check_stop()?;
+        let before = dual.multipliers.clone();
+        for (number, v) in pairs.differences.rows().iter().enumerate() {
+            let distance = mapped(&matrix, v, &mut product);
+            let similar = pairs.similar[number];
+            let factor = project(&mut dual, number, similar, distance, settings.gamma);
+            if factor != 0.0 {
+                update(&mut matrix, &product, factor);
+            }
+        }
+        cycles += 1;
+        let size: f64 = dual.multipliers.iter().map(|m| m.abs()).sum();
+        let moved: f64 = dual
+            .multipliers
+            .iter()
+            .zip(&before)
+            .map(|(a, b)| (a - b).abs())
+            .sum();
+        change = if size > 0.0 { moved / size } else { 0.0 };
+        if !change.is_finite() {
+            return Err(Error::Diverged {
+                step: cycles,
+                what: "the matrix".into(),
+            });
+        }
+        if let Some(observer) = run.observer.as_deref_mut() {
+            observer.progress(&Progress {
+                step: cycles,
+                steps: settings.cycles,
+                loss: change,
+                ranking: None,
+                speed: cycles as f64 / began.elapsed().as_secs_f64().max(1e-9),
+                validation: None,
+            });
+        }
+    }
+    run.facts.insert("cycles".into(), cycles as f64);
+    run.facts.insert("change".into(), change);
+    Ok(matrix)
+}
+
+/// One projection: moves the pair's multiplier and bound and gives the factor of the update.
+fn project(dual: &mut Dual, number: usize, similar: bool, distance: f64, gamma: f64) -> f64 {
+    let (multiplier, bound) = (&mut dual.multipliers[number], &mut dual.bounds[number]);
+    let share = gamma / (gamma + 1.0);
+    let sign = if similar { 1.0 } else { -1.0 };
+    let alpha = multiplier.min(sign * share * (1.0 / distance - 1.0 / *bound));
+    *multiplier -= alpha;
+    *bound = 1.0 / (1.0 / *bound + sign * alpha / gamma);
+    sign * alpha / (1.0 - sign * alpha * distance)
+}
+
+/// One look at every pair in a random order: the LogDet-nearest matrix that lessens the squared error of
+/// the pair's distance, where it is on the wrong side of its bound.
+fn online(
+    settings: &Itml,
+    pairs: &Constraints,
+    (near, far): (f64, f64),
+    mut matrix: Mat<f64>,
+    run: &Run<'_>,
+) -> Result<Mat<f64>> {
+    let mut order: Vec<usize> = (0..pairs.len()).collect();
+    Stream::new(run.seed, "itml order", 0).shuffle(&mut order);
+    let mut product = Vec::new();
+    for number in order {
+        run.check_stop()?;
+        let distance = mapped(&matrix, pairs.differences.row(number), &mut product);
+        let wanted = if pairs.similar[number] { near } else { far };
+        if pairs.similar[number] == (distance <= wanted) {
+            continue;
+        }
+        // The distance that it will have: eq. 4.4 of the paper.
+        let middle = settings.rate * wanted * distance - 1.0;
+        let root = (middle * middle + 4.0 * settings.rate * distance * distance).sqrt();
+        let reached = (middle + root) / (2.0 * settings.rate * distance);
+        let pull = settings.rate * (reached - wanted);
+        update(&mut matrix, &product, -pull / (1.0 + pull * distance));
+    }
+    Ok(matrix)
+}
+
+/// L with LᵀL = the matrix, of its largest `rank` directions.
+fn root(matrix: Mat<f64>, rank: usize) -> Result<Mat<f64>> {
+    let dim = matrix.nrows();
+    let eigen = Symmetric::new(matrix)?.eigen()?;
+    let most = if rank == 0 { dim } else { rank.min(dim) };
+    let kept = most.min(eigen.numerical_rank()).max(1);
+    Ok(Mat::from_fn(kept, dim, |row, column| {
+        eigen.values[row].max(0.0).sqrt() * eigen.vectors[(column, row)]
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::linalg::solvers::Solve;
+
+    fn constraints(seed: u64) -> Constraints {
+        let mut random = Stream::new(seed, "test", 0);
+        let (count, dim) = (24, 4);
+        // Dissimilar pairs are longer along the first two axes, similar ones along the others.
+        let mut values = Vec::new();
+        let similar: Vec<bool> = (0..count).map(|number| number % 2 == 0).collect();
+        for similar in &similar {
+            for axis in 0..dim {
+                let long = *similar == (axis >= 2);
+                values.push(random.normal() as f32 * if long { 1.0 } else { 0.4 });
+            }
+        }
+        Constraints {
+            differences: RowBuf::from_values(values, dim).unwrap(),
+            similar,
+            coincident: 0,
+        }
+    }
+
+    /// The problem is convex: what satisfies the Karush-Kuhn-Tucker conditions is its solution. With
+    /// multipliers λ ≥ 0 they are A⁻¹ = A₀⁻¹ + Σ ±λ v vᵀ, 1/ξ = 1/ξ₀ ∓ λ/γ, and vᵀAv on the right side
+    /// of ξ, at it where λ > 0.
+    #[test]
+    fn the_end_satisfies_the_optimality_conditions() {
+        let pairs = constraints(3);
+        let settings = Itml {
+            cycles: 20_000,
+            tolerance: 1e-12,
+            gamma: 0.7,
+            ..Itml::default()
+        };
+        let (near, far) = (0.5, 1.5);
+        let mut dual = Dual {
+            multipliers: vec![0.0; pairs.len()],
+            bounds: pairs
+                .similar
+                .iter()
+                .map(|s| if *s { near } else { far })
+                .collect(),
+        };
+        let prior = Mat::<f64>::identity(4, 4);
+        let matrix = batch(
+            &settings,
+            &pairs,
+            (near, far),
+            prior.clone(),
+            &mut Run::new(1),
+        )
+        .unwrap();
+        // The same projections once more, to see the multipliers.
+        let mut again = prior;
+        let mut product = Vec::new();
+        for _ in 0..20_000 {
+            for (number, v) in pairs.differences.rows().iter().enumerate() {
+                let distance = mapped(&again, v, &mut product);
+                let similar = pairs.similar[number];
+                let factor = project(&mut dual, number, similar, distance, 0.7);
+                update(&mut again, &product, factor);
+            }
+        }
+        assert!((&matrix - &again).norm_max() < 1e-6);
+        let mut inverse = Mat::<f64>::identity(4, 4);
+        for (number, v) in pairs.differences.rows().iter().enumerate() {
+            let sign = if pairs.similar[number] { 1.0 } else { -1.0 };
+            let multiplier = dual.multipliers[number];
+            assert!(multiplier >= -1e-12);
+            for i in 0..4 {
+                for j in 0..4 {
+                    inverse[(i, j)] += sign * multiplier * f64::from(v[i]) * f64::from(v[j]);
+                }
+            }
+            let start = if pairs.similar[number] { near } else { far };
+            let bound = 1.0 / (1.0 / start - sign * multiplier / 0.7);
+            assert!((bound - dual.bounds[number]).abs() < 1e-6 * bound);
+            let distance = mapped(&matrix, v, &mut product);
+            assert!(sign * (distance - bound) < 1e-5, "{distance} {bound}");
+            if multiplier > 1e-6 {
+                assert!((distance - bound).abs() < 1e-5, "{distance} {bound}");
+            }
+        }
+        let solved = inverse.partial_piv_lu().solve(Mat::<f64>::identity(4, 4));
+        assert!((&solved - &matrix).norm_max() < 1e-5);
+    }
+
+    /// The online step minimises D(A, A_t) + η (vᵀAv − y)²: its slope there is 0, so that
+    /// A⁻¹ = A_t⁻¹ + 2η(ȳ − y)vvᵀ with the paper's η taken for 2η.
+    #[test]
+    fn an_online_step_is_the_minimum_of_its_objective() {
+        let settings = Itml {
+            rate: 0.3,
+            ..Itml::default()
+        };
+        let pairs = Constraints {
+            differences: RowBuf::from_values(vec![2.0, 1.0], 2).unwrap(),
+            similar: vec![true],
+            coincident: 0,
+        };
+        let prior = Mat::<f64>::identity(2, 2);
+        let matrix = online(&settings, &pairs, (0.5, 9.0), prior, &Run::new(1)).unwrap();
+        let reached = mapped(&matrix, &[2.0, 1.0], &mut Vec::new());
+        assert!(reached < 5.0 && reached > 0.5, "{reached}");
+        let inverse = matrix.partial_piv_lu().solve(Mat::<f64>::identity(2, 2));
+        let v = [2.0, 1.0];
+        for i in 0..2 {
+            for j in 0..2 {
+                let expected = f64::from(i == j) + 0.3 * (reached - 0.5) * v[i] * v[j];
+                assert!((inverse[(i, j)] - expected).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_that_coincide_are_left_out_and_none_left_is_an_error() {
+        use crate::data::MemoryCorpus;
+        use crate::supervision::{Labels, Supervision};
+        let fit = |values: Vec<f32>| {
+            let corpus = MemoryCorpus::new(RowBuf::from_values(values, 2).unwrap()).unwrap();
+            let supervision =
+                Supervision::labels(Labels::from_numbers(&[0, 0, 1, 1, 2, 2]).unwrap());
+            let problem = Problem::new(&corpus, &supervision).unwrap();
+            let mut run = Run::new(1);
+            let found = Itml::default().check().unwrap().fit(&problem, &mut run);
+            found.map(|_| run.facts["coincident"])
+        };
+        // The first two rows are equal: two of the six relevant pairs (both ways) coincide.
+        let some = vec![1.0, 2.0, 1.0, 2.0, 4.0, 1.0, 5.0, 1.5, 0.0, 7.0, 0.5, 6.0];
+        assert_eq!(fit(some).unwrap(), 2.0);
+        let all = vec![1.0, 2.0, 1.0, 2.0, 4.0, 1.0, 4.0, 1.0, 0.0, 7.0, 0.0, 7.0];
+        let error = fit(all).unwrap_err().to_string();
+        assert!(error.contains("of the others 0 are similar"), "{error}");
+    }
+}
