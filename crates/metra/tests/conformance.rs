@@ -52,6 +52,8 @@ table! {
     itml: "itml", &[], Labels, true, true;
     oasis: "oasis", &[("steps", "20")], Labels, true, false;
     loreta: "loreta", &[("rank", "4"), ("steps", "20")], Labels, true, false;
+    mlr: "mlr", &[], Labels, true, true;
+    mlapg: "mlapg", &[], Labels, true, true;
     pcca: "pcca", &[("rank", "4")], Labels, true, false;
     kernel_pcca: "kernel-pcca", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;

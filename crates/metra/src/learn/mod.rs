@@ -3,6 +3,7 @@
 //! [`registry`] lists them by name for the command and other front ends; [`Recipe`] is the fitted
 //! preprocessing that comes before any of them.
 
+mod all_pairs;
 mod baselines;
 pub mod conformance;
 mod descent;
@@ -20,6 +21,8 @@ mod lmnn;
 mod loreta;
 mod manifold;
 mod mfa;
+mod mlapg;
+mod mlr;
 mod nca;
 mod oasis;
 mod orthonormal;
@@ -47,6 +50,8 @@ pub use lfda::{KernelLfda, Lfda, Scaling};
 pub use lmnn::Lmnn;
 pub use loreta::Loreta;
 pub use mfa::Mfa;
+pub use mlapg::Mlapg;
+pub use mlr::{Mlr, RankingLoss};
 pub use nca::Nca;
 pub use oasis::Oasis;
 pub use parameters::{Checked, Choice, Parameter, ParameterValue, Parameters};

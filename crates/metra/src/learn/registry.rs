@@ -5,8 +5,8 @@ use super::slr::{Slr, SlrAdapter};
 use super::warca::{KernelWarca, Warca};
 use super::{
     Checked, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Learner, Lfda, Lmnn,
-    Loreta, Mfa, MultiSimilarity, Nca, Oasis, Parameter, Parameters, Pca, Pcca, ProxyAnchor,
-    SupCon, Whitening, Xqda,
+    Loreta, Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Parameter, Parameters, Pca, Pcca,
+    ProxyAnchor, SupCon, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -150,6 +150,22 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Loreta::describe,
         grid: &[("rate", &["0.01", "0.03", "0.1"])],
         build: |values| boxed(read::<Loreta>(values)?.check()),
+    },
+    Entry {
+        name: "mlr",
+        summary: "Semidefinite metric by a structural SVM over whole rankings.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Mlr::describe,
+        grid: &[("cost", &["1", "100", "10000"])],
+        build: |values| boxed(read::<Mlr>(values)?.check()),
+    },
+    Entry {
+        name: "mlapg",
+        summary: "Semidefinite metric by a logistic loss over all pairs.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Mlapg::describe,
+        grid: &[("lambda", &["0", "1e-3", "1e-2"])],
+        build: |values| boxed(read::<Mlapg>(values)?.check()),
     },
     Entry {
         name: "pcca",
