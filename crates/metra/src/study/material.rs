@@ -140,6 +140,16 @@ impl Protocol {
         }
     }
 
+    /// The same, with what a class tree adds for classes found.
+    pub fn measures_for(self, supervision: &Supervision) -> Vec<Measure> {
+        let mut measures = self.measures();
+        let tree = matches!(supervision, Supervision::Taxonomy(_));
+        if tree && matches!(self, Protocol::Classify(_)) {
+            measures.push(Measure::HierarchicalAccuracy);
+        }
+        measures
+    }
+
     /// The measure that settings are chosen by unless another is asked for.
     pub fn criterion(self) -> Measure {
         match self {
@@ -183,7 +193,7 @@ impl Judging {
     ) -> Result<(Self, Measure)> {
         check_protocol(material, protocol)?;
         if measures.is_empty() {
-            measures = protocol.measures();
+            measures = protocol.measures_for(&material.supervision);
         }
         let criterion = criterion.unwrap_or_else(|| protocol.criterion());
         if !measures.contains(&criterion) {
@@ -347,17 +357,22 @@ impl<'a> Material<'a> {
                 if let Protocol::Classify(classifier) = judging.protocol {
                     let known = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let known_labels = labels.select(trained)?;
+                    let tree = match supervision {
+                        Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
+                        _ => None,
+                    };
                     for (space, scores) in spaces.iter().zip(&mut scores) {
                         let asked: (&dyn Corpus, &Labels) = (&asking, &part_labels);
-                        let found = classifier.right(
+                        let found = classifier.judge(
                             *space,
                             asked,
                             (&known, &known_labels),
+                            tree,
                             &judging.measures,
                         );
                         match (found, scores) {
-                            (Ok(right), Ok(scores)) => {
-                                scores.extend_classified(units, |unit| self.cluster(unit), &right);
+                            (Ok(values), Ok(scores)) => {
+                                scores.extend_classified(units, |unit| self.cluster(unit), &values);
                             }
                             (Err(error), scores) => *scores = Err(error),
                             (Ok(_), Err(_)) => {}
@@ -530,10 +545,11 @@ fn fit_validated(
         last_step: run.last_step,
         stop: run.stop,
         facts: std::mem::take(&mut run.facts),
+        outputs: Vec::new(),
     };
     let result = learner.fit(problem, &mut validated);
-    let facts = std::mem::take(&mut validated.facts);
-    run.facts = facts;
+    let Run { facts, outputs, .. } = validated;
+    (run.facts, run.outputs) = (facts, outputs);
     result
 }
 

@@ -102,6 +102,8 @@ pub struct Fitted {
     pub parameters: BTreeMap<String, String>,
     /// Facts that the learner reported.
     pub facts: BTreeMap<String, f64>,
+    /// Names of the numbers in a mapped vector, where they have names.
+    pub outputs: Vec<String>,
 }
 
 /// Base and learned on the test part.
@@ -327,6 +329,7 @@ impl<'a> Study<'a> {
             chain: Chain::new(self.material.items.corpus.dim(), steps, map, chosen.space)?,
             parameters: learner.parameters(),
             facts: run.facts,
+            outputs: run.outputs,
         })
     }
 
