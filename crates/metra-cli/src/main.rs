@@ -58,6 +58,8 @@ enum Verb {
     Index(commands::index::Index),
     /// Rank items for queries
     Search(commands::search::Search),
+    /// Rank rows by learned attributes; find rows like one, but with more of an attribute
+    Attributes(Box<commands::attributes::Attributes>),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
     Push(Box<commands::push::Push>),
@@ -146,6 +148,7 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        Verb::Attributes(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]

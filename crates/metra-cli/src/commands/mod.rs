@@ -2,6 +2,7 @@
 
 #[cfg(not(all(feature = "cluster", feature = "postgres")))]
 pub(crate) mod absent;
+pub(crate) mod attributes;
 pub(crate) mod budget;
 pub(crate) mod calibrate;
 pub(crate) mod check;

@@ -6,9 +6,10 @@
 //! weighs two levels by the pairs they have.
 
 use crate::{Error, Result};
+use serde::Serialize;
 
 /// Pairs of rows of different levels, and how many a score orders right.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ordered {
     /// Number of pairs.
     pub pairs: u64,

@@ -70,6 +70,11 @@ impl<'a> AttributeSpace<'a> {
         })
     }
 
+    /// Names of the attributes.
+    pub fn names(&self) -> &[String] {
+        self.names
+    }
+
     /// Number of an attribute by its name.
     pub fn find(&self, name: &str) -> Result<usize> {
         (self.names.iter().position(|n| n == name)).ok_or_else(|| {

@@ -442,7 +442,7 @@ impl<'a> Material<'a> {
         }
     }
 
-    fn embed<'b>(
+    pub(super) fn embed<'b>(
         &self,
         chain: &Chain,
         side: Side,
@@ -467,10 +467,26 @@ impl<'a> Material<'a> {
 }
 
 /// An embedded part that knows which rows it was made from, for messages.
-struct EmbeddedPart<'a> {
+pub(super) struct EmbeddedPart<'a> {
     embedded: Embedded,
     corpus: &'a dyn Corpus,
     units: Option<&'a [u64]>,
+}
+
+impl EmbeddedPart<'_> {
+    /// One number of every row; an error where there is no such number.
+    pub(super) fn column(&self, column: usize) -> Result<Vec<f32>> {
+        if column >= self.dim() {
+            let expected = format!("above {column}");
+            return Err(Error::shape("numbers of mapped rows", expected, self.dim()));
+        }
+        let mut values = Vec::with_capacity(self.len() as usize);
+        self.scan(0..self.len(), &mut |_, rows| {
+            values.extend(rows.iter().map(|row| row[column]));
+            Ok(())
+        })?;
+        Ok(values)
+    }
 }
 
 impl Corpus for EmbeddedPart<'_> {

@@ -1,6 +1,7 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod attributes;
 mod budget;
 mod classifier;
 pub mod compare;
