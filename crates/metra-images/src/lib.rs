@@ -5,7 +5,9 @@
 //! f32, and whoever calls writes them.
 
 pub mod decode;
+pub mod encode;
 mod error;
+pub mod sheet;
 
 pub use decode::{Limits, Picture};
 pub use error::{Error, Result};
