@@ -17,13 +17,13 @@ const SIDE: u32 = 96;
 const THUMBNAIL: u32 = 12;
 
 /// One disc.
-pub struct Disc {
+pub(crate) struct Disc {
     /// Step of brightness and of size, which name its class.
-    pub steps: (usize, usize),
+    pub(crate) steps: (usize, usize),
     /// Grey of the disc, from 0 to 255.
-    pub brightness: f64,
+    pub(crate) brightness: f64,
     /// Radius in pixels.
-    pub radius: f64,
+    pub(crate) radius: f64,
 }
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
 }
 
 /// Draw discs, classes in turn, and write what is known of them.
-pub fn write(
+pub(crate) fn write(
     folder: &Path,
     count: usize,
     seed: u64,

@@ -6,7 +6,7 @@ use crate::args::{Common, Compared};
 use crate::load::{in_file, load, model_groups, narrowing_of, split_names};
 use crate::print;
 use crate::told::{Sources, told};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use clap::Args;
 use metra::evaluate::Ordered;
 use metra::study::{Collection, Material, MeanAndDeviation};
@@ -123,17 +123,15 @@ impl Eval {
         let mut units = said.units;
         if let Some(path) = &self.splits {
             let set = read_splits(path)?;
-            let count = set.splits.len();
-            let split = set.splits.get(self.split);
-            ensure!(
-                split.is_some(),
-                "--split must be below {count}, but is {}",
-                self.split
-            );
+            let Some(split) = set.splits.get(self.split) else {
+                bail!(
+                    "--split must be below {}, but is {}",
+                    set.splits.len(),
+                    self.split
+                );
+            };
             let names = split_names(set.by, &material, &loaded, columns)?;
-            for split in split {
-                units = split.positions(&names)?.1;
-            }
+            units = split.positions(&names)?.1;
         }
         let found = (material.ordered(&model.chain, &model.outputs, &units))
             .map_err(|error| in_file(error, &loaded))?;

@@ -2,12 +2,16 @@
 //! promises is decided in `metra::search`.
 
 use super::Scored;
+#[cfg(feature = "images")]
+use super::strip::Strip;
 use crate::args::Common;
 use crate::load::{Loaded, label, row_name};
 use crate::print;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use metra::data::RowId;
+#[cfg(feature = "images")]
+use metra::search::Alike;
 use metra::search::{AttributeSpace, Change};
 use metra_files::RowNames;
 use serde::Serialize;
@@ -35,6 +39,9 @@ pub(super) struct Like {
     /// How many rows to give
     #[arg(short, default_value_t = 10)]
     k: usize,
+    #[cfg(feature = "images")]
+    #[command(flatten)]
+    strip: Strip,
 }
 
 /// An attribute and by how much it is to change.
@@ -91,7 +98,11 @@ struct Described {
 impl Like {
     pub(super) fn run(&self, common: &Common) -> Result<()> {
         ensure!(self.k > 0, "k must be at least 1, but is 0");
-        self.scored.with(&[], common, |loaded, space| {
+        #[cfg(feature = "images")]
+        let extra = self.strip.columns();
+        #[cfg(not(feature = "images"))]
+        let extra = Vec::new();
+        self.scored.with(&extra, common, |loaded, space| {
             let row = self.find(loaded)?;
             let signs = [(&self.more, 1.0), (&self.less, -1.0)];
             let mut changes = Vec::new();
@@ -118,6 +129,8 @@ impl Like {
                 changes: wanted,
                 answers,
             };
+            #[cfg(feature = "images")]
+            self.draw(loaded, row, &alike, &found)?;
             match common.json {
                 true => print::json(&found),
                 false => found.print(),
@@ -157,6 +170,42 @@ impl Like {
                 .map(|(place, (name, score))| (name.clone(), space.standard(place, *score)))
                 .collect(),
         })
+    }
+}
+
+#[cfg(feature = "images")]
+impl Like {
+    /// The strip: the row asked for, and the answers with the attributes named.
+    fn draw(&self, loaded: &Loaded, row: RowId, alike: &[Alike], found: &Found<'_>) -> Result<()> {
+        if alike.is_empty() {
+            return Ok(());
+        }
+        let named = |of: &Described| -> String {
+            let lines = found.changes.keys().map(|name| {
+                let value = of.attributes.get(*name).copied().unwrap_or(0.0);
+                format!("{value:+.2}")
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let shown: Vec<(RowId, String)> = (alike.iter().zip(&found.answers))
+            .map(|(alike, answer)| (alike.row, named(&answer.row)))
+            .collect();
+        let wishes: Vec<String> = (found.changes.iter())
+            .map(|(name, by)| match *by < 0.0 {
+                true => format!("less {name}"),
+                false => format!("more {name}"),
+            })
+            .collect();
+        let heading = format!("like the first, but {}", wishes.join(", "));
+        let asked = Some((row, named(&found.row)));
+        if let Some(path) = self.strip.draw(loaded, &heading, asked, &shown)? {
+            tracing::info!(
+                "{}: a strip of {} pictures",
+                path.display(),
+                shown.len() + 1
+            );
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@
 pub(crate) mod eval;
 mod like;
 mod rank;
+#[cfg(feature = "images")]
+mod strip;
 
 use crate::args::{Columns, Common};
 use crate::load::{Loaded, embed, load, narrowing_of};
