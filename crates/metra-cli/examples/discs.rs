@@ -18,8 +18,6 @@ const THUMBNAIL: u32 = 12;
 
 /// One disc.
 pub(crate) struct Disc {
-    /// Step of brightness and of size, which name its class.
-    pub(crate) steps: (usize, usize),
     /// Grey of the disc, from 0 to 255.
     pub(crate) brightness: f64,
     /// Radius in pixels.
@@ -51,7 +49,6 @@ pub(crate) fn write(
         let mut stream = Stream::new(seed, "discs", number as u64);
         let steps = (number % STEPS, number / STEPS % STEPS);
         let disc = Disc {
-            steps,
             // Steps touch each other: only their order is sure, not a gap between them.
             brightness: 90.0 + 40.0 * (steps.0 as f64 + stream.unit()),
             radius: 14.0 + 7.0 * (steps.1 as f64 + stream.unit()),
