@@ -24,13 +24,10 @@ pub(crate) struct Disc {
     pub(crate) radius: f64,
 }
 
-fn main() {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "discs".into());
-    let folder = Path::new(&folder);
-    if let Err(error) = write(folder, 240, 1) {
-        eprintln!("{}: {error}", folder.display());
-        std::process::exit(1);
-    }
+    write(Path::new(&folder), 240, 1)?;
+    Ok(())
 }
 
 /// Draw discs, classes in turn, and write what is known of them.

@@ -60,6 +60,9 @@ fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     1.0 - 6.0 * squares / (count * (count * count - 1.0))
 }
 
+/// What is true of a disc.
+type Truth = fn(&Disc) -> f64;
+
 /// The number in `disc_017.png`.
 fn number(row: &Value) -> usize {
     let name = row["row"].as_str().unwrap();
@@ -73,7 +76,7 @@ fn discs_are_ranked_by_what_they_are() {
     let listed = report(folder, "attributes list m.safetensors");
     assert_eq!(listed["attributes"], serde_json::json!(["bright", "large"]));
     assert!(good(folder, "inspect m.safetensors").contains("outputs     bright, large"));
-    let truth: [(&str, fn(&Disc) -> f64); 2] = [
+    let truth: [(&str, Truth); 2] = [
         ("bright", |disc| disc.brightness),
         ("large", |disc| disc.radius),
     ];
@@ -170,6 +173,52 @@ fn like_this_but_brighter_is_brighter_and_of_its_size() {
         &format!("{line} --row disc_005.png --more bright -k 2"),
     );
     assert!(text.contains("more bright: at least"), "{text}");
+}
+
+#[test]
+fn a_strip_goes_from_dark_to_bright() {
+    let (place, ..) = folder();
+    let folder = place.path();
+    let table = "m.safetensors discs.csv --vector v --id path";
+    let rank = format!("attributes rank {table} --by bright -k 1 --pictures 5");
+    good(folder, &format!("{rank} --strip strip.png"));
+    let drawn = image::open(folder.join("strip.png")).unwrap().into_rgb8();
+    // Cells of 96 + 2·4 with gaps of 6; a heading of 18, pictures of 96 + 2·4 and a caption of 18.
+    assert_eq!(drawn.dimensions(), (6 + 5 * 110, 6 + 18 + 6 + 122 + 6));
+    let middle = |picture: u32| -> u32 {
+        let (x, y) = (6 + 110 * picture + 52, 6 + 18 + 6 + 52);
+        let square = (x - 4..x + 4).flat_map(|x| (y - 4..y + 4).map(move |y| (x, y)));
+        square
+            .map(|(x, y)| u32::from(drawn.get_pixel(x, y).0[0]))
+            .sum::<u32>()
+            / 64
+    };
+    let middles: Vec<u32> = (0..5).map(middle).collect();
+    // Least to most is about 90 to 250, so a step of four is 40.
+    assert!(
+        middles.windows(2).all(|pair| pair[1] > pair[0] + 20),
+        "{middles:?}"
+    );
+    // The row asked for stands first, in a frame, before a line: 26 instead of 6.
+    let like = format!("attributes like {table} --row disc_005.png --more bright -k 3");
+    good(folder, &format!("{like} --strip like.jpg"));
+    let drawn = image::open(folder.join("like.jpg")).unwrap().into_rgb8();
+    assert_eq!(drawn.width(), 6 + 4 * 110 + 20);
+    // One picture that is gone is a box; none at all, or a name that says nothing, is an error.
+    std::fs::remove_file(folder.join("disc_005.png")).unwrap();
+    let output = metra(folder, &format!("{like} --strip box.png"));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && error.contains("disc_005.png"),
+        "{error}"
+    );
+    let error = refused(folder, &format!("{rank} --strip x.png --images elsewhere"));
+    assert!(error.contains("none could be read"), "{error}");
+    let error = refused(folder, &format!("{rank} --strip x.gif"));
+    assert!(
+        error.contains(".png or .jpg") && !folder.join("x.gif").exists(),
+        "{error}"
+    );
 }
 
 #[test]

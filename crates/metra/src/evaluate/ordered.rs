@@ -5,6 +5,7 @@
 //! the area under the curve; for more it is the share of ordered pairs over all of them, which
 //! weighs two levels by the pairs they have.
 
+use super::agreement::NORMAL_95;
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -20,9 +21,6 @@ pub struct Ordered {
     /// Its upper end.
     pub high: f64,
 }
-
-/// Quantile of the normal distribution that 2.5 % lie above.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 impl Ordered {
     /// Count for one score and one level a row; rows without a level take no part. `None` where no

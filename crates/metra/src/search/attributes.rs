@@ -44,7 +44,7 @@ impl<'a> AttributeSpace<'a> {
         if names.len() != scores.dim() {
             return Err(Error::shape("attributes", names.len(), scores.dim()));
         }
-        if scores.len() == 0 {
+        if scores.is_empty() {
             return Err(Error::Data("there is no row to rank".into()));
         }
         let (mut means, mut squares) = (vec![0.0; names.len()], vec![0.0; names.len()]);
