@@ -175,6 +175,7 @@ fn like_this_but_brighter_is_brighter_and_of_its_size() {
     assert!(text.contains("more bright: at least"), "{text}");
 }
 
+#[cfg(feature = "images")]
 #[test]
 fn a_strip_goes_from_dark_to_bright() {
     let (place, ..) = folder();
