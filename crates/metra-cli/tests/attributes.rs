@@ -156,7 +156,9 @@ fn like_this_but_brighter_is_brighter_and_of_its_size() {
         folder,
         &format!("{line} --row disc_015.png --less bright=0.5 --less large=0.5 -k 3"),
     );
-    for answer in found["answers"].as_array().unwrap() {
+    let answers = found["answers"].as_array().unwrap();
+    assert_eq!(answers.len(), 3);
+    for answer in answers {
         let (from, to) = (&drawn[15], &drawn[number(answer)]);
         assert!(
             to.brightness < from.brightness && to.radius < from.radius,
