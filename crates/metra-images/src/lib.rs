@@ -5,7 +5,12 @@
 //! f32, and whoever calls writes them.
 
 pub mod decode;
+pub mod describe;
 mod error;
+pub mod gist;
+mod resample;
 
 pub use decode::{Limits, Picture};
+pub use describe::Describe;
 pub use error::{Error, Result};
+pub use gist::{Gist, GistSettings, Grid};
