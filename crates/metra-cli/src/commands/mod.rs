@@ -1,6 +1,6 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "postgres")))]
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 pub(crate) mod absent;
 pub(crate) mod budget;
 pub(crate) mod calibrate;
@@ -13,6 +13,8 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+#[cfg(feature = "images")]
+pub(crate) mod features;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;
