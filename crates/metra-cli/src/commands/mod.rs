@@ -1,6 +1,6 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "postgres")))]
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 pub(crate) mod absent;
 pub(crate) mod attributes;
 pub(crate) mod budget;
@@ -14,6 +14,8 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+#[cfg(feature = "images")]
+pub(crate) mod features;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;
