@@ -1,6 +1,8 @@
 //! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
 
 mod agreement;
+#[cfg(feature = "images")]
+mod album;
 mod args;
 #[cfg(feature = "cluster")]
 mod away;
@@ -58,6 +60,12 @@ enum Verb {
     Index(commands::index::Index),
     /// Rank items for queries
     Search(commands::search::Search),
+    /// Draw ranked sheets of images: held-out queries with what they find, right and wrong
+    #[cfg(feature = "images")]
+    Sheets(Box<commands::sheets::Sheets>),
+    /// Draw ranked sheets of images (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Sheets(commands::absent::Absent),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
     Push(Box<commands::push::Push>),
@@ -146,6 +154,10 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Sheets(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "images"))]
+        Verb::Sheets(verb) => verb.run("sheets", "images").map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]

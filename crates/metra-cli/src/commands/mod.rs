@@ -1,6 +1,6 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "postgres")))]
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 pub(crate) mod absent;
 pub(crate) mod budget;
 pub(crate) mod calibrate;
@@ -27,4 +27,6 @@ pub(crate) mod push;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;
+#[cfg(feature = "images")]
+pub(crate) mod sheets;
 pub(crate) mod train;

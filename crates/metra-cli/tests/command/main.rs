@@ -10,6 +10,8 @@ mod folds;
 mod gate;
 mod index;
 mod plans;
+#[cfg(feature = "images")]
+mod sheets;
 mod supervision;
 mod thresholds;
 
