@@ -46,10 +46,26 @@ impl Error {
         }
     }
 
+    pub(crate) fn found(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Error::Found {
+            place: place.into(),
+            problem: problem.into(),
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// What is wrong, without where.
+    pub fn problem(&self) -> String {
+        match self {
+            Error::Library(error) => error.to_string(),
+            Error::Image { problem, .. } | Error::Found { problem, .. } => problem.clone(),
+            Error::Io { source, .. } => source.to_string(),
         }
     }
 

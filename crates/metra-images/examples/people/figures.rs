@@ -12,10 +12,10 @@ use metra::random::Stream;
 use metra_images::Picture;
 
 /// Pixels across and down.
-pub const SIZE: (usize, usize) = (48, 128);
+pub(crate) const SIZE: (usize, usize) = (48, 128);
 
 /// The cameras' names.
-pub const CAMERAS: [&str; 2] = ["a", "b"];
+pub(crate) const CAMERAS: [&str; 2] = ["a", "b"];
 
 type Colour = [f64; 3];
 
@@ -97,7 +97,7 @@ fn worn(draw: &mut Stream) -> Colour {
 }
 
 /// The image of a person in a camera, 0 or 1.
-pub fn image(seed: u64, person: u64, camera: usize) -> Picture {
+pub(crate) fn image(seed: u64, person: u64, camera: usize) -> Picture {
     let who = Person::new(seed, person);
     let mut draw = Stream::new(seed, "image", 2 * person + camera as u64);
     let (width, height) = SIZE;
