@@ -37,7 +37,7 @@ struct Read {
 }
 
 impl<'a> Album<'a> {
-    /// Pictures below `root`, by a column of paths.
+    /// Pictures by a column of paths, which start from `root`.
     pub(crate) fn new(root: &'a Path, loaded: &'a Loaded, column: &str) -> Result<Self> {
         ensure!(
             root.is_dir(),
@@ -85,9 +85,10 @@ impl<'a> Album<'a> {
         let (broken, all) = (read.broken.len(), read.broken.len() + read.pictures);
         ensure!(
             read.pictures > 0 || broken == 0,
-            "none of {broken} pictures could be read below {}: is it the folder that the column of \
-             paths speaks of?",
-            self.root.display()
+            "none of {broken} pictures could be read from {}, such as {}: is it the folder that their \
+             paths start from?",
+            self.root.display(),
+            read.broken.first().map_or("", String::as_str)
         );
         if broken > 0 {
             tracing::warn!("{broken} of {all} pictures could not be read and are grey boxes");

@@ -36,10 +36,10 @@ pub(crate) struct Sheets {
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,
-    /// Folder of the images
-    #[arg(long, value_name = "ROOT")]
+    /// Folder that the images' paths start from: the one where `metra features` was run
+    #[arg(long, value_name = "ROOT", default_value = ".")]
     images: PathBuf,
-    /// Column of the images' paths below that folder
+    /// Column of the images' paths
     #[arg(long, value_name = "COLUMN", default_value = "path")]
     path: String,
     /// Keep only rows with this value (column=value or column!=value; repeatable)

@@ -9,6 +9,8 @@ mod folder;
 mod folds;
 mod gate;
 mod index;
+#[cfg(feature = "images")]
+mod people;
 mod plans;
 #[cfg(feature = "images")]
 mod sheets;

@@ -104,7 +104,7 @@ fn the_worst_come_first_and_broken_pictures_are_boxes() {
     std::fs::create_dir(folder.path("empty")).unwrap();
     let wrong = LINE.replace("--images images", "--images empty");
     let error = folder.refused(&wrong, &["-o", "c.png"]);
-    assert!(error.contains("pictures could be read below"), "{error}");
+    assert!(error.contains("pictures could be read from"), "{error}");
     let error = folder.refused(LINE, &["--query", "9_a.png", "-o", "c.png"]);
     assert!(
         error.contains("--query 9_a.png: expected the path"),

@@ -31,11 +31,11 @@ const MOST_BYTES: usize = 3_000_000;
 /// Sheets of what was found.
 #[derive(Args, Clone, Default)]
 pub(super) struct Sheeted {
-    /// Draw ranked sheets of base and best from the images in this folder, into the report and beside
-    /// it; each is fitted once more
+    /// Draw ranked sheets of base and best into the report and beside it, from images whose paths start
+    /// in this folder (`.` where `metra features` was run here); both are fitted once more
     #[arg(long, value_name = "ROOT", help_heading = "Sheets of images")]
     pub(super) sheets: Option<PathBuf>,
-    /// Column of the images' paths below that folder
+    /// Column of the images' paths
     #[arg(
         long,
         value_name = "COLUMN",
