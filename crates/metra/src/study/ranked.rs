@@ -134,8 +134,11 @@ fn rank_round(
     Ok(all)
 }
 
+/// Items of a round with their scores, and whether they are relevant.
+type Found = Vec<(RowId, f32, bool)>;
+
 /// Rank of the first relevant item and the `k` nearest; `None` where nothing is relevant.
-fn nearest(scores: &[f32], judged: &Judged, k: usize) -> Option<(usize, Vec<(RowId, f32, bool)>)> {
+fn nearest(scores: &[f32], judged: &Judged, k: usize) -> Option<(usize, Found)> {
     let excluded = |item: &RowId| judged.excluded.binary_search(item).is_ok();
     let right = |item: &RowId| {
         let relevant = judged
