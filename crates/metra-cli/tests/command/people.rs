@@ -142,9 +142,9 @@ fn viper_from_its_images_gives_what_the_stored_features_give() {
     );
     let splits = data.join("viper_stripes2580.splits.json");
     let compare = "compare --label label --camera camera --protocol single-shot --split 0 --methods \
-                   euclid,kernel-warca --trials 1 --no-cost --splits";
+                   euclid,kernel-warca --trials 1 --no-cost";
     let run = |vectors: &str, more: &[&str]| -> Value {
-        let arguments = [&[splits.to_str().unwrap(), vectors][..], more].concat();
+        let arguments = [&["--splits", splits.to_str().unwrap(), vectors][..], more].concat();
         folder.json(compare, &arguments)["results"].clone()
     };
     let ours = run("viper.parquet", &["-o", "ours", "--sheets", "/"]);
