@@ -4,7 +4,9 @@
 //! `cargo run -p metra-images --example throughput [FOLDER]`
 //!
 //! Rounds of all cases follow one another, and each ratio is taken inside a round, so that other work on the
-//! machine touches both sides; figures are medians of rounds. Images are those of FOLDER, or drawn for the
+//! machine touches both sides; figures are medians of rounds. On a machine that is not quiet two threads do
+//! not get two processors: the time that processors spent (Linux tells it) then says more than the clock.
+//! Images are those of FOLDER, or drawn for the
 //! purpose: people of 48 × 128 as PNG for stripes, scenes of 256 × 256 as JPEG for GIST.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
@@ -65,42 +67,69 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pools = [pool(1)?, pool(2)?];
-    println!(
-        "feature   images   a second on 1   on 2   scaling   times decode + resize on 1   on 2"
-    );
+    println!("feature  of images    images/s on 1   on 2   scaling     processor ms on 1   on 2");
     for case in &cases {
-        let seconds = |what: &dyn Describe, threads: usize| -> Result<f64, metra_images::Error> {
-            let start = Instant::now();
+        let run = |what: &dyn Describe, threads: usize| -> Result<Time, metra_images::Error> {
+            let start = (Instant::now(), processor_seconds());
             let take = |_, row: metra_images::Result<Vec<f32>>| row.map(|_| ());
             let run = || describe_all(&case.list.entries, what, Limits::default(), &|| false, take);
             pools[threads].install(run)?;
-            Ok(start.elapsed().as_secs_f64())
+            Ok(Time {
+                clock: start.0.elapsed().as_secs_f64(),
+                processor: processor_seconds() - start.1,
+            })
         };
-        // [feature or bare][threads], in each round.
-        let mut rounds: Vec<[[f64; 2]; 2]> = Vec::new();
+        // The feature on one thread and on two, then the bare resizing, in each round.
+        let mut rounds: Vec<[Time; 4]> = Vec::new();
         for round in 0..=ROUNDS {
             let times = [
-                [seconds(&*case.what, 0)?, seconds(&*case.what, 1)?],
-                [seconds(&case.bare, 0)?, seconds(&case.bare, 1)?],
+                run(&*case.what, 0)?,
+                run(&*case.what, 1)?,
+                run(&case.bare, 0)?,
+                run(&case.bare, 1)?,
             ];
             // The first only warms the cache of files.
             if round > 0 {
                 rounds.push(times);
             }
         }
-        let of = |value: fn(&[[f64; 2]; 2]) -> f64| median(rounds.iter().map(value).collect());
+        let of = |value: &dyn Fn(&[Time; 4]) -> f64| median(rounds.iter().map(value).collect());
         let images = case.list.entries.len() as f64;
+        for (name, one) in [(case.name, 0), ("  bare", 2)] {
+            println!(
+                "{name:<9}{images:>9}{:>17.0}{:>7.0}{:>10.2}{:>22.2}{:>7.2}",
+                images / of(&|times| times[one].clock),
+                images / of(&|times| times[one + 1].clock),
+                of(&|times| times[one].clock / times[one + 1].clock),
+                1e3 / images * of(&|times| times[one].processor),
+                1e3 / images * of(&|times| times[one + 1].processor),
+            );
+        }
         println!(
-            "{:<10}{images:>6}{:>16.0}{:>7.0}{:>10.2}{:>29.1}{:>7.1}",
-            case.name,
-            images / of(|times| times[0][0]),
-            images / of(|times| times[0][1]),
-            of(|times| times[0][0] / times[0][1]),
-            of(|times| times[0][0] / times[1][0]),
-            of(|times| times[0][1] / times[1][1]),
+            "  times the bare: {:.1} on 1, {:.1} on 2 by the clock, {:.1} by the processor",
+            of(&|times| times[0].clock / times[2].clock),
+            of(&|times| times[1].clock / times[3].clock),
+            of(&|times| times[0].processor / times[2].processor),
         );
     }
     Ok(())
+}
+
+struct Time {
+    clock: f64,
+    processor: f64,
+}
+
+/// What all threads of this process have had of processors; not a number where the system does not say.
+fn processor_seconds() -> f64 {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return f64::NAN;
+    };
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        status.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() / 1e9
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -309,17 +309,14 @@ impl Pending {
 
 impl Done {
     fn print(&self) -> Result<()> {
-        for (count, why) in [
-            (self.skipped.len() as u64, "files that cannot be read"),
-            (self.unmatched, "images whose path does not fit the pattern"),
+        for (name, count) in [
+            ("unreadable", self.skipped.len() as u64),
+            ("unmatched", self.unmatched),
+            ("passed over", self.passed_over),
         ] {
             if count > 0 {
-                print::fact("left out", &format!("{} {why}", print::count(count)))?;
+                print::fact(name, &print::count(count))?;
             }
-        }
-        if self.passed_over > 0 {
-            let count = print::count(self.passed_over);
-            print::fact("passed over", &format!("{count} other files"))?;
         }
         print::fact("columns", &format!("{}, vector", self.columns.join(", ")))?;
         print::line(&format!(
