@@ -1,6 +1,8 @@
 //! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
 
 mod agreement;
+#[cfg(feature = "images")]
+mod album;
 mod args;
 #[cfg(feature = "cluster")]
 mod away;
@@ -66,6 +68,12 @@ enum Verb {
     Search(commands::search::Search),
     /// Rank rows by learned attributes; find rows like one, but with more of an attribute
     Attributes(Box<commands::attributes::Attributes>),
+    /// Draw ranked sheets of images: held-out queries with what they find, right and wrong
+    #[cfg(feature = "images")]
+    Sheets(Box<commands::sheets::Sheets>),
+    /// Draw ranked sheets of images (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Sheets(commands::absent::Absent),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
     Push(Box<commands::push::Push>),
@@ -159,6 +167,10 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Attributes(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Sheets(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "images"))]
+        Verb::Sheets(verb) => verb.run("sheets", "images").map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]

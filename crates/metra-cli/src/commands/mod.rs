@@ -30,4 +30,6 @@ pub(crate) mod push;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;
+#[cfg(feature = "images")]
+pub(crate) mod sheets;
 pub(crate) mod train;

@@ -13,7 +13,11 @@ mod gate;
 #[cfg(all(feature = "images", target_os = "linux"))]
 mod hostile;
 mod index;
+#[cfg(feature = "images")]
+mod people;
 mod plans;
+#[cfg(feature = "images")]
+mod sheets;
 mod supervision;
 mod thresholds;
 

@@ -1,12 +1,10 @@
 //! What a study works on, and how a part of it is judged.
 
 use super::classifier::Classifier;
+use super::rounds::Round;
 use super::scores::Scores;
 use crate::data::{Corpus, Groups, RowId, Subset};
-use crate::evaluate::{
-    AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, QrelsOf, ReIdentification, Ties,
-    Truth, evaluate, evaluate_reranked, single_shot,
-};
+use crate::evaluate::{Empty, Gain, Measure, Options, Ties, evaluate, evaluate_reranked};
 use crate::learn::{Learner, Observer, Prepared, PreparedCorpus, Problem, Recipe, Run};
 use crate::linalg::{RowBuf, Rows};
 use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corpus};
@@ -238,6 +236,16 @@ impl<'a> Material<'a> {
         }
     }
 
+    /// The labels, or an error that names what there is instead.
+    pub(super) fn need_labels(&self) -> Result<&Labels> {
+        self.labels().ok_or_else(|| {
+            Error::Data(format!(
+                "judging a ranking needs labels or judgements, but there are only {}",
+                self.supervision.describe()
+            ))
+        })
+    }
+
     /// Fit preprocessing and learner on some units. `validate` judges the map on its way.
     pub fn fit(
         &self,
@@ -315,46 +323,33 @@ impl<'a> Material<'a> {
             empty: judging.empty,
             ..Options::default()
         };
-        // `own` names the items that the queries are, where they are items too.
-        let mut pass = |queries: &dyn Corpus,
-                        ids: &[u64],
-                        own: Option<&[u64]>,
-                        items: &dyn Corpus,
-                        truth: &dyn Truth| {
+        let mut judge_round = |round: &Round<'_>| {
+            let (queries, items, truth) = (round.queries, round.items, round.truth);
             for (space, scores) in spaces.iter().zip(&mut scores) {
                 if let Ok(so_far) = scores {
                     let found = match &judging.rerank {
                         None => evaluate(*space, queries, items, truth, &options),
                         Some(rerank) => {
+                            let own = round.own;
                             evaluate_reranked(rerank, *space, queries, items, own, truth, &options)
                         }
                     };
                     match found {
-                        Ok(found) => so_far.extend(ids, |unit| self.cluster(unit), &found),
+                        Ok(found) => so_far.extend(round.ids, |unit| self.cluster(unit), &found),
                         Err(error) => *scores = Err(error),
                     }
                 }
             }
+            Ok(())
         };
         match &self.supervision {
-            Supervision::Judgements(judgements) => {
-                let queries = self.queries.unwrap_or(self.items);
-                let asking = self.embed(chain, Side::Query, queries, Some(units))?;
-                let items = self.embed(chain, Side::Item, self.items, None)?;
-                let truth = QrelsOf::new(judgements, units)?;
-                let own = self.queries.is_none().then_some(units);
-                pass(&asking, units, own, &items, &truth);
-            }
-            supervision => {
-                let labels = self.labels().ok_or_else(|| {
-                    Error::Data(format!(
-                        "judging a ranking needs labels or judgements, but there are only {}",
-                        supervision.describe()
-                    ))
-                })?;
-                let part_labels = labels.select(units)?;
-                let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
+            // Judgements and classes found exclude each other.
+            Supervision::Judgements(_) => {}
+            _ => {
+                let labels = self.need_labels()?;
                 if let Protocol::Classify(classifier) = judging.protocol {
+                    let part_labels = labels.select(units)?;
+                    let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
                     let known = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let known_labels = labels.select(trained)?;
                     let tree = match supervision {
@@ -380,45 +375,9 @@ impl<'a> Material<'a> {
                     }
                     return Ok(scores);
                 }
-                let cameras = self.items.groups.map(|g| g.select(units));
-                if judging.protocol == Protocol::AgainstTraining {
-                    let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
-                    let gallery = labels.select(trained)?;
-                    let truth = AgainstGallery::new(&part_labels, &gallery);
-                    pass(&asking, units, None, &items, &truth);
-                    return Ok(scores);
-                }
-                // One map or two: the gallery goes through the map of items.
-                let items = self.embed(chain, Side::Item, self.items, Some(units))?;
-                let every: Vec<u64> = (0..units.len() as u64).collect();
-                match judging.protocol {
-                    Protocol::SingleShot { repeats } => {
-                        let trials =
-                            single_shot(&part_labels, cameras.as_ref(), repeats, judging.seed)?;
-                        for trial in trials {
-                            let queries = Subset::new(&asking, trial.queries.clone())?;
-                            let gallery = Subset::new(&items, trial.gallery.clone())?;
-                            let asked = part_labels.select(&trial.queries)?;
-                            let searched = part_labels.select(&trial.gallery)?;
-                            let ids: Vec<u64> =
-                                trial.queries.iter().map(|q| units[*q as usize]).collect();
-                            let truth = AgainstGallery::new(&asked, &searched);
-                            pass(&queries, &ids, None, &gallery, &truth);
-                        }
-                    }
-                    Protocol::CrossCamera => {
-                        let cameras = cameras.as_ref().ok_or_else(no_camera)?;
-                        let truth =
-                            ReIdentification::new(&part_labels, cameras, &part_labels, cameras)?;
-                        pass(&asking, units, Some(&every), &items, &truth);
-                    }
-                    _ => {
-                        let truth = LeaveOneOut(&part_labels);
-                        pass(&asking, units, Some(&every), &items, &truth);
-                    }
-                }
             }
         }
+        self.rounds(chain, units, trained, judging, &mut judge_round)?;
         Ok(scores)
     }
 
@@ -522,7 +481,7 @@ impl Corpus for EmbeddedPart<'_> {
     }
 }
 
-fn no_camera() -> Error {
+pub(super) fn no_camera() -> Error {
     Error::parameter(
         "camera",
         "given: the cross-camera protocol needs each row's camera",
@@ -531,7 +490,7 @@ fn no_camera() -> Error {
 }
 
 /// Whether a ranking by this map can be re-ranked.
-fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
+pub(super) fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
     if map.has_two_sides() {
         let expected = "absent for two maps: it compares queries with each other";
         return Err(Error::parameter("rerank", expected, "given"));

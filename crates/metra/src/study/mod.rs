@@ -10,7 +10,9 @@ mod folds;
 mod gate;
 mod holdout;
 mod material;
+mod ranked;
 mod repeat;
+mod rounds;
 mod scores;
 mod training;
 
@@ -20,6 +22,7 @@ pub use folds::{folds, pool};
 pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
+pub use ranked::{Answer, Ranking};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
 pub use scores::Scores;
 pub use training::Training;
