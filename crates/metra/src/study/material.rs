@@ -352,7 +352,7 @@ impl<'a> Material<'a> {
                     let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
                     let known = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let known_labels = labels.select(trained)?;
-                    let tree = match supervision {
+                    let tree = match &self.supervision {
                         Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
                         _ => None,
                     };
