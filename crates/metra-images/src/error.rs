@@ -28,6 +28,12 @@ pub enum Error {
         /// What was expected and what was found.
         problem: String,
     },
+    /// No screenshot could be taken.
+    #[error("{problem}")]
+    Browser {
+        /// The browser or the address, what was expected and what was found.
+        problem: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {

@@ -6,6 +6,7 @@
 
 pub mod decode;
 mod error;
+pub mod pages;
 
 pub use decode::{Limits, Picture};
 pub use error::{Error, Result};

@@ -1,6 +1,6 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "postgres")))]
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 pub(crate) mod absent;
 pub(crate) mod budget;
 pub(crate) mod calibrate;
@@ -19,6 +19,8 @@ pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
+#[cfg(feature = "images")]
+pub(crate) mod pages;
 pub(crate) mod plan;
 #[cfg(feature = "postgres")]
 pub(crate) mod pull;
