@@ -41,10 +41,13 @@ const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Read one image.
 pub fn decode(path: &Path, limits: Limits) -> Result<Picture> {
+    // Asked before it is opened: a pipe blocks whoever opens it.
+    let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !found.is_file() {
+        return Err(Error::image(path, "expected a file, found something else"));
+    }
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let bytes = (file.metadata())
-        .map_err(|error| Error::io(path, error))?
-        .len();
+    let bytes = found.len();
     if bytes > limits.bytes {
         return Err(Error::image(
             path,

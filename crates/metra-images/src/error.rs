@@ -52,6 +52,13 @@ impl Error {
         }
     }
 
+    pub(crate) fn found(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Error::Found {
+            place: place.into(),
+            problem: problem.into(),
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io {
             path: path.to_owned(),
