@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) const WINDOW: [u32; 2] = [1280, 960];
 
 /// Left, top, width and height of the two columns of news.
-pub(crate) const NEWS: [[u32; 4]; 2] = [[24, 150, 430, 470], [474, 150, 430, 470]];
+pub(crate) const NEWS: [[u32; 4]; 2] = [[24, 180, 430, 410], [474, 180, 430, 410]];
 
 /// How often a column gets a new story.
 const NEW_STORY: [f64; 2] = [0.25, 0.2];
@@ -65,7 +65,7 @@ impl Site {
         let news: String = (0..NEWS.len()).map(|c| self.column(c, version)).collect();
         let [links, side, foot] = [
             links(state("box of links", 4)),
-            advertisement(state("advertisement at the side", 5), 332, 370),
+            advertisement(state("advertisement at the side", 5), 332, 380),
             advertisement(5 + state("advertisement below", 4), 880, 130),
         ];
         let about =
@@ -76,9 +76,10 @@ impl Site {
              <div class='at head' style='left:24px;top:12px;width:700px;height:56px'>The Loopback Gazette</div>\
              <div class='at clock' style='left:1010px;top:14px;width:246px;height:56px'>{clock}</div>\
              <div class='at menu' style='left:0;top:80px;width:1280px;height:48px'>{menu}</div>{news}\
-             <div class='at' style='left:924px;top:150px;width:332px;height:370px'>{side}</div>\
+             <div class='at latest' style='left:24px;top:138px;width:880px;height:34px'>Latest news</div>\
+             <div class='at' style='left:924px;top:140px;width:332px;height:380px'>{side}</div>\
              <div class='at box' style='left:924px;top:540px;width:332px;height:220px'>{links}</div>\
-             <div class='at' style='left:24px;top:640px;width:880px;height:120px'><p>{about}</p></div>\
+             <div class='at' style='left:24px;top:630px;width:880px;height:130px'><p>{about}</p></div>\
              <div class='at' style='left:24px;top:790px;width:880px;height:130px'>{foot}</div>\
              </body></html>"
         )
@@ -179,7 +180,7 @@ fn advertisement(state: u64, width: u32, height: u32) -> String {
 const STYLE: &str = "body{margin:0;font-family:sans-serif;background:#fff;color:#222}\
     .at{position:absolute;overflow:hidden}.head{font:bold 40px serif}.clock{font:bold 44px monospace;text-align:right}\
     .menu{background:#234;color:#fff;line-height:48px;font-size:20px}.menu span{display:inline-block;width:182px;\
-    text-align:center}.menu .open{background:#fc3;color:#000}.news{background:#fafafa}.story{height:108px;overflow:hidden;\
+    text-align:center}.menu .open{background:#fc3;color:#000}.latest{font:bold 24px serif;border-bottom:2px solid #234}.news{background:#fafafa}.story{height:108px;overflow:hidden;\
     border-bottom:1px solid #ccc}.story i{float:left;width:104px;height:84px;margin:8px 12px 8px 4px}\
     h2{font-size:18px;margin:6px 0 2px}p{font-size:14px;margin:2px 0;line-height:19px}.box{background:#eef}\
     .box h2{padding:4px 12px}li{line-height:26px}";

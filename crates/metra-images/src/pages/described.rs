@@ -2,10 +2,11 @@
 
 use super::{Frame, Series};
 use crate::describe::Describe;
-use crate::{Error, GistSettings, Grid, Limits, Result, decode};
+use crate::list::Entry;
+use crate::rows::describe_all;
+use crate::{Error, GistSettings, Grid, Limits, Picture, Result};
 use metra::data::{Corpus, MemoryCorpus};
 use metra::linalg::RowBuf;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Descriptors of all versions of a series, one row a version, the numbers of a cell together.
@@ -18,12 +19,9 @@ pub struct Described {
 /// GIST of a cell. Chosen with one seed of the generated site (docs/guide/pages.md).
 const CELL: GistSettings = GistSettings {
     side: 64,
-    blocks: 4,
+    blocks: 2,
     colour: false,
 };
-
-/// Versions that are read at a time: so many pictures are in memory.
-const AT_ONCE: usize = 8;
 
 impl Described {
     /// Describe all versions in parallel, with `side` × `side` cells. `advance` hears how many are done.
@@ -32,27 +30,34 @@ impl Described {
         frame: Frame,
         side: usize,
         stop: &AtomicBool,
-        advance: &mut dyn FnMut(usize),
+        advance: &mut (dyn FnMut(usize) + Send),
     ) -> Result<Self> {
-        let grid = Grid::with(side, CELL)?;
+        frame.check(series)?;
+        let framed = Framed {
+            grid: Grid::with(side, CELL)?,
+            frame,
+        };
+        let entries: Vec<Entry> = (series.versions().iter())
+            .map(|version| Entry {
+                path: version.path.clone(),
+                fields: Vec::new(),
+            })
+            .collect();
         let mut values = Vec::new();
-        for (number, part) in series.versions().chunks(AT_ONCE).enumerate() {
-            if stop.load(Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
-            let described: Vec<Result<Vec<f32>>> = (part.par_iter())
-                .map(|version| {
-                    let picture = decode::decode(&version.path, Limits::default())?;
-                    Ok(grid.describe(&frame.fit(picture, &version.path)?))
-                })
-                .collect();
-            for row in described {
+        let stopped = || stop.load(Ordering::Relaxed);
+        describe_all(
+            &entries,
+            &framed,
+            Limits::default(),
+            &stopped,
+            |place, row| {
                 values.extend(row?);
-            }
-            advance(number * AT_ONCE + part.len());
-        }
-        let dim = values.len() / series.versions().len().max(1);
-        Self::from_rows(RowBuf::from_values(values, dim)?, grid, frame)
+                advance(place + 1);
+                Ok::<(), Error>(())
+            },
+        )?;
+        let rows = RowBuf::from_values(values, framed.dimension())?;
+        Self::from_rows(rows, framed.grid, frame)
     }
 
     fn from_rows(rows: RowBuf, grid: Grid, frame: Frame) -> Result<Self> {
@@ -109,6 +114,22 @@ impl Described {
         Ok(cells
             .map(|(a, b)| a.iter().zip(b).map(square).sum::<f64>().sqrt())
             .collect())
+    }
+}
+
+/// A grid over pictures that are first brought to one size.
+struct Framed {
+    grid: Grid,
+    frame: Frame,
+}
+
+impl Describe for Framed {
+    fn dimension(&self) -> usize {
+        self.grid.dimension()
+    }
+
+    fn describe(&self, picture: &Picture) -> Vec<f32> {
+        self.grid.describe(&self.frame.fit(picture))
     }
 }
 

@@ -6,7 +6,8 @@
 
 use super::Series;
 use crate::{Error, Picture, Result};
-use image::{GenericImage, GenericImageView, ImageReader, Rgb};
+use image::{ImageReader, Rgb};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Width and height to which versions are brought.
@@ -22,34 +23,38 @@ impl Frame {
     /// The frame of a series: its width, and its median height (of an even number, the lower one). Only
     /// the heads of the files are read.
     pub fn of(series: &Series) -> Result<Self> {
-        let mut sizes = Vec::new();
+        let mut heights = Vec::new();
+        let mut width = None;
         for version in series.versions() {
-            sizes.push(size(&version.path)?);
+            let (across, down) = size(&version.path)?;
+            same_width(&version.path, *width.get_or_insert(across), across)?;
+            heights.push(down);
         }
-        let width = sizes.first().map_or(0, |size| size.0);
-        for (version, size) in series.versions().iter().zip(&sizes) {
-            same_width(&version.path, width, size.0)?;
-        }
-        let mut heights: Vec<u32> = sizes.iter().map(|size| size.1).collect();
         heights.sort_unstable();
-        let height = heights
-            .get(heights.len().saturating_sub(1) / 2)
-            .copied()
-            .unwrap_or(0);
-        Ok(Frame { width, height })
+        let middle = heights.len().saturating_sub(1) / 2;
+        Ok(Frame {
+            width: width.unwrap_or(0),
+            height: heights.get(middle).copied().unwrap_or(0),
+        })
     }
 
-    /// A picture in the frame's size; `path` stands in errors.
-    pub fn fit(&self, picture: Picture, path: &Path) -> Result<Picture> {
-        same_width(path, self.width, picture.width())?;
-        if picture.height() == self.height {
-            return Ok(picture);
+    /// An error if a version has another width.
+    pub(super) fn check(&self, series: &Series) -> Result<()> {
+        for version in series.versions() {
+            same_width(&version.path, self.width, size(&version.path)?.0)?;
         }
-        let kept = picture.height().min(self.height);
-        let mut fitted = Picture::from_pixel(self.width, self.height, Rgb([255; 3]));
-        let part = picture.view(0, 0, self.width, kept);
-        (fitted.copy_from(&*part, 0, 0)).map_err(|error| Error::image(path, error.to_string()))?;
-        Ok(fitted)
+        Ok(())
+    }
+
+    /// A picture in the frame's size: cut, or filled up with white.
+    pub fn fit<'a>(&self, picture: &'a Picture) -> Cow<'a, Picture> {
+        if picture.dimensions() == (self.width, self.height) {
+            return Cow::Borrowed(picture);
+        }
+        let white = Rgb([255; 3]);
+        Cow::Owned(Picture::from_fn(self.width, self.height, |x, y| {
+            picture.get_pixel_checked(x, y).copied().unwrap_or(white)
+        }))
     }
 }
 
@@ -103,14 +108,10 @@ mod tests {
         );
         let (_folder, two) = series(&[(4, 9), (4, 5)]);
         assert_eq!(Frame::of(&two).unwrap().height, 5);
-        let path = Path::new("a.png");
-        let cut = frame
-            .fit(Picture::from_pixel(4, 9, Rgb([1; 3])), path)
-            .unwrap();
-        assert_eq!(cut, Picture::from_pixel(4, 7, Rgb([1; 3])));
-        let filled = frame
-            .fit(Picture::from_pixel(4, 5, Rgb([1; 3])), path)
-            .unwrap();
+        let grey = |height: u32| Picture::from_pixel(4, height, Rgb([1; 3]));
+        assert_eq!(*frame.fit(&grey(9)), grey(7));
+        assert!(matches!(frame.fit(&grey(7)), Cow::Borrowed(_)));
+        let filled = frame.fit(&grey(5)).into_owned();
         assert_eq!(filled.dimensions(), (4, 7));
         assert_eq!(
             (filled.get_pixel(3, 4).0, filled.get_pixel(3, 5).0),
@@ -127,5 +128,14 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("found 5"), "{error}");
+        let narrow = Frame {
+            width: 3,
+            height: 4,
+        };
+        let error = narrow.check(&mixed).unwrap_err().to_string();
+        assert!(
+            error.contains("0.png: expected a screenshot 3 pixels wide"),
+            "{error}"
+        );
     }
 }

@@ -17,8 +17,9 @@ use std::sync::atomic::AtomicBool;
 /// How weights are learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learning {
-    /// Weight of |w|² beside the mean loss.
-    pub lambda: f64,
+    /// Weight of |w|² beside the mean loss. Without one, 0.1, which keeps weights off cells that differed by
+    /// chance; with labelled pairs 0.001, since a strong pull to 0 keeps scores below the threshold's margin.
+    pub lambda: Option<f64>,
     /// Comparisons to draw.
     pub count: usize,
     /// How much all labelled pairs together count beside all comparisons by time.
@@ -30,7 +31,7 @@ pub struct Learning {
 impl Default for Learning {
     fn default() -> Self {
         Learning {
-            lambda: 1e-3,
+            lambda: None,
             count: 20_000,
             labels: 1.0,
             seed: 0,
@@ -106,7 +107,7 @@ impl PageModel {
         let learner = Qwise {
             form: Form::Blocks,
             block: described.block(),
-            lambda: settings.lambda,
+            lambda: (settings.lambda).unwrap_or(if labels.is_empty() { 0.1 } else { 1e-3 }),
             pair_cost,
             ..Qwise::default()
         }

@@ -40,10 +40,14 @@ fn patterns(seed: u64, versions: usize) -> Vec<([u64; 16], bool)> {
 
 /// A picture whose cells have stripes of many directions and widths.
 fn draw(seed: u64, shown: &[u64; 16]) -> Picture {
+    let looks: Vec<[f64; 2]> = (shown.iter().enumerate())
+        .map(|(cell, state)| {
+            let mut look = Stream::new(seed, "look", 1000 * cell as u64 + state);
+            [look.unit() - 0.5, look.unit() - 0.5].map(|step| 2.0 * step)
+        })
+        .collect();
     Picture::from_fn(128, 128, |x, y| {
-        let cell = (y / 32 * 4 + x / 32) as usize;
-        let mut look = Stream::new(seed, "look", 1000 * cell as u64 + shown[cell]);
-        let [across, down] = [look.unit() - 0.5, look.unit() - 0.5].map(|step| 2.0 * step);
+        let [across, down] = looks[(y / 32 * 4 + x / 32) as usize];
         let wave = (across * f64::from(x) + down * f64::from(y)).sin();
         Rgb([(127.0 + 100.0 * wave) as u8; 3])
     })

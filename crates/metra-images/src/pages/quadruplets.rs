@@ -8,7 +8,7 @@
 //! menu drawn at every load, and a clock, are as different after one step as after thirty: their
 //! difference has the mean 0, so that no weight on them satisfies comparisons that weights on news do not.
 //! For the same reason near pairs are successive versions: nothing changes less. Far pairs span at least
-//! [`FARTHER`] times as much time, so that news had time to come.
+//! `FARTHER` times as much time, so that news had time to come.
 //!
 //! What dwells for several versions before it changes among a few states looks like news up to the time
 //! that it dwells; with far pairs much longer than that it adds no more than a step.
@@ -17,7 +17,7 @@ use metra::random::Stream;
 use metra::supervision::Quadruplet;
 
 /// How many times farther apart a far pair is, at least.
-pub const FARTHER: f64 = 8.0;
+const FARTHER: f64 = 8.0;
 
 /// Draw quadruplets of versions with these times (increasing): all of them where they are fewer than
 /// `count`.

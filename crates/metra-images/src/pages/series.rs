@@ -5,6 +5,7 @@
 //! the last number in them, or by their letters where some have none.
 
 use super::times::parse_time;
+use crate::list::{ENDINGS, List, Unmatched};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -26,9 +27,6 @@ pub struct Series {
     place: String,
     versions: Vec<Version>,
 }
-
-/// Endings of the files that are taken.
-const ENDINGS: [&str; 5] = ["png", "jpg", "jpeg", "bmp", "webp"];
 
 impl Series {
     /// The screenshots of a folder, or of a list (CSV with the columns `path` and `time`).
@@ -65,47 +63,33 @@ impl Series {
         Self::new(folder, versions.collect())
     }
 
-    fn list(list: &Path) -> Result<Self> {
-        let refused = |error: csv::Error| found(list, error.to_string());
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .from_path(list)
-            .map_err(refused)?;
-        let columns = reader.headers().map_err(refused)?.clone();
-        let column = |name: &str| {
-            (columns.iter().position(|c| c == name)).ok_or_else(|| {
-                found(
-                    list,
-                    format!("expected the columns path and time, found {columns:?}"),
-                )
-            })
+    fn list(manifest: &Path) -> Result<Self> {
+        let list = List::from_manifest(manifest, None, Unmatched::Fail)?;
+        let Some(column) = list.fields.iter().position(|name| name == "time") else {
+            let problem = format!(
+                "expected the columns path and time, found path and {:?}",
+                list.fields
+            );
+            return Err(found(manifest, problem));
         };
-        let (path, time) = (column("path")?, column("time")?);
-        let folder = list.parent().unwrap_or(Path::new(""));
         let mut versions = Vec::new();
-        for (number, record) in reader.records().enumerate() {
-            let record = record.map_err(refused)?;
-            let field = |column: usize| record.get(column).unwrap_or_default();
-            let said = field(time);
-            let time = (said.parse().ok().filter(|t: &f64| t.is_finite()))
-                .or_else(|| parse_time(said))
-                .ok_or_else(|| {
-                    let line = number + 2;
-                    found(
-                        list,
-                        format!(
-                            "line {line}: expected a number or a date as time, found \"{said}\""
-                        ),
-                    )
-                })?;
-            let path = folder.join(field(path));
-            let name = path
-                .file_name()
-                .map(|n| n.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            versions.push(Version { path, name, time });
+        for entry in list.entries {
+            let said = entry.fields.get(column).map_or("", |said| said.trim());
+            let number = said.parse().ok().filter(|t: &f64| t.is_finite());
+            let name = (entry.path.file_name()).map(|n| n.to_string_lossy().into_owned());
+            let name = name.unwrap_or_default();
+            let Some(time) = number.or_else(|| parse_time(said)) else {
+                let problem =
+                    format!("{name}: expected a number or a date as time, found \"{said}\"");
+                return Err(found(manifest, problem));
+            };
+            versions.push(Version {
+                path: entry.path,
+                name,
+                time,
+            });
         }
-        Self::new(list, versions)
+        Self::new(manifest, versions)
     }
 
     fn new(place: &Path, mut versions: Vec<Version>) -> Result<Self> {
@@ -267,10 +251,10 @@ mod tests {
         std::fs::write(&list, "path,time\na.png,soon\n").unwrap();
         let error = Series::open(&list).unwrap_err().to_string();
         assert!(
-            error.ends_with("line 2: expected a number or a date as time, found \"soon\""),
+            error.ends_with("a.png: expected a number or a date as time, found \"soon\""),
             "{error}"
         );
-        std::fs::write(&list, "file,time\na.png,1\n").unwrap();
+        std::fs::write(&list, "path,when\na.png,1\n").unwrap();
         assert!(
             Series::open(&list)
                 .unwrap_err()

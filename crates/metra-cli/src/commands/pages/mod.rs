@@ -49,9 +49,9 @@ struct Lessons {
     /// Cells from left to right and from top to bottom
     #[arg(long, value_name = "CELLS", default_value_t = 10)]
     grid: usize,
-    /// Weight of |w|² beside the mean loss: more spreads the weights over more cells
-    #[arg(long, default_value_t = Learning::default().lambda)]
-    lambda: f64,
+    /// Weight of |w|² beside the mean loss (default: 0.1, with labels 0.001)
+    #[arg(long)]
+    lambda: Option<f64>,
     /// Comparisons of versions to draw
     #[arg(long, value_name = "COUNT", default_value_t = Learning::default().count)]
     count: usize,
@@ -122,7 +122,7 @@ fn picture(series: &Series, version: usize, frame: Frame) -> Result<metra_images
         .get(version)
         .map_or(Path::new(""), |v| &v.path);
     let picture = metra_images::decode::decode(path, metra_images::Limits::default())?;
-    Ok(frame.fit(picture, path)?)
+    Ok(frame.fit(&picture).into_owned())
 }
 
 /// The weights alone, over the latest version.
