@@ -13,7 +13,6 @@ use metra::linalg::RowBuf;
 use metra_images::pages::{Browser, Described, Frame, Precision, Series};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -26,8 +25,9 @@ const VERSIONS: u64 = 60;
 const HALF: u64 = 30;
 const CELLS: u32 = 10;
 
+#[expect(clippy::print_stderr, reason = "figures are what this test is run for")]
 fn say(text: &str) {
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    eprintln!("{text}");
 }
 
 fn browser() -> bool {
