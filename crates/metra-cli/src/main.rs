@@ -50,6 +50,12 @@ enum Verb {
     Budget(Box<commands::budget::Budget>),
     /// Turn a click log into graded judgements, corrected for positions
     Clicks(commands::clicks::Clicks),
+    /// Turn images into vectors: stripes for people, GIST for scenes and pages
+    #[cfg(feature = "images")]
+    Features(Box<commands::features::Features>),
+    /// Turn images into vectors (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Features(commands::absent::Absent),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
@@ -148,6 +154,10 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Gate(verb) => verb.run(common),
         Verb::Budget(verb) => verb.run(common).map(done),
         Verb::Clicks(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Features(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "images"))]
+        Verb::Features(verb) => verb.run("features", "images").map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),

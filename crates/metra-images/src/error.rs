@@ -66,6 +66,15 @@ impl Error {
         }
     }
 
+    /// What is wrong, without where.
+    pub fn problem(&self) -> String {
+        match self {
+            Error::Library(error) => error.to_string(),
+            Error::Image { problem, .. } | Error::Found { problem, .. } => problem.clone(),
+            Error::Io { source, .. } => source.to_string(),
+        }
+    }
+
     /// Whether only this image cannot be used, so that the others can go on without it.
     pub fn is_of_one_image(&self) -> bool {
         matches!(self, Error::Image { .. } | Error::Io { .. })

@@ -3,8 +3,8 @@
 //! Where an image shrinks, each new pixel is a weighted mean of all old ones under a triangle as wide as
 //! two new pixels, so fine patterns are averaged rather than picked at random (aliased); where it grows, it
 //! is plain bilinear interpolation. Weights and their rounding are those of Pillow's `resize(…, BILINEAR)`,
-//! which made most features that can be found: [`bytes`] gives its bytes exactly, and [`plane`] what it
-//! gives for images of mode F, to rounding.
+//! which made most features that can be found: [`bytes`] gives its bytes exactly where it goes across first
+//! (newer ones choose the order by cost), and [`plane`] what it gives for images of mode F, to rounding.
 
 use crate::Picture;
 
@@ -84,8 +84,7 @@ pub(crate) fn plane(picture: &Picture, region: Region, ink: Ink, side: usize) ->
     small
 }
 
-/// A picture of another size, in bytes, exactly as Pillow gives it: across first, rounded to bytes, then
-/// down.
+/// A picture of another size, in bytes as Pillow gives them: across first, rounded to bytes, then down.
 pub(crate) fn bytes(picture: &Picture, width: u32, height: u32) -> Picture {
     let (from_width, from_height) = picture.dimensions();
     let across = Taps::new(from_width as usize, width as usize).whole();

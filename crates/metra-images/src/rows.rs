@@ -87,7 +87,7 @@ mod tests {
 
         fn describe(&self, picture: &Picture) -> Vec<f32> {
             let red = picture.get_pixel(0, 0)[0];
-            if red % 7 == 0 {
+            if red.is_multiple_of(7) {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
             vec![f32::from(red)]

@@ -13,6 +13,8 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+#[cfg(feature = "images")]
+pub(crate) mod features;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;

@@ -5,9 +5,13 @@
 
 mod compare;
 mod exports;
+#[cfg(feature = "images")]
+mod features;
 mod folder;
 mod folds;
 mod gate;
+#[cfg(all(feature = "images", target_os = "linux"))]
+mod hostile;
 mod index;
 mod plans;
 mod supervision;

@@ -174,7 +174,7 @@ mod tests {
             ..settings
         })
         .unwrap();
-        let equal = Picture::from_fn(70, 50, |x, y| Rgb([(x * 3 ^ y * 5) as u8; 3]));
+        let equal = Picture::from_fn(70, 50, |x, y| Rgb([((x * 3) ^ (y * 5)) as u8; 3]));
         let here = grey.describe(&equal);
         let there =
             std::thread::scope(|scope| scope.spawn(|| grey.describe(&equal)).join().unwrap());
