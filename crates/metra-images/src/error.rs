@@ -70,7 +70,9 @@ impl Error {
     pub fn problem(&self) -> String {
         match self {
             Error::Library(error) => error.to_string(),
-            Error::Image { problem, .. } | Error::Found { problem, .. } => problem.clone(),
+            Error::Image { problem, .. }
+            | Error::Found { problem, .. }
+            | Error::Browser { problem } => problem.clone(),
             Error::Io { source, .. } => source.to_string(),
         }
     }
