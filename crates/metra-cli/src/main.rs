@@ -96,6 +96,12 @@ enum Verb {
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
     Decide(commands::decide::Decide),
+    /// Find the changes of a web page that matter, in screenshots over time
+    #[cfg(feature = "images")]
+    Pages(Box<commands::pages::Pages>),
+    /// Find the changes of a web page that matter (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Pages(commands::absent::Absent),
     /// Say how a vector store can serve a model, and verify it
     Plan(commands::plan::PlanVerb),
     /// Show what is in a model file
@@ -185,6 +191,10 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Models(verb) => verb.run("models", "postgres").map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Pages(verb) => verb.run(common),
+        #[cfg(not(feature = "images"))]
+        Verb::Pages(verb) => verb.run("pages", "images").map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
@@ -219,6 +229,10 @@ fn interrupted(error: &anyhow::Error) -> bool {
         return error.is_interrupted();
     }
     if let Some(metra_stores::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
+        return true;
+    }
+    #[cfg(feature = "images")]
+    if let Some(metra_images::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
         return true;
     }
     let source = match error.downcast_ref::<metra_files::Error>() {

@@ -28,6 +28,12 @@ pub enum Error {
         /// What was expected and what was found.
         problem: String,
     },
+    /// No screenshot could be taken.
+    #[error("{problem}")]
+    Browser {
+        /// The browser or the address, what was expected and what was found.
+        problem: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {
@@ -64,7 +70,9 @@ impl Error {
     pub fn problem(&self) -> String {
         match self {
             Error::Library(error) => error.to_string(),
-            Error::Image { problem, .. } | Error::Found { problem, .. } => problem.clone(),
+            Error::Image { problem, .. }
+            | Error::Found { problem, .. }
+            | Error::Browser { problem } => problem.clone(),
             Error::Io { source, .. } => source.to_string(),
         }
     }

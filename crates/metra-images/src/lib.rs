@@ -3,8 +3,8 @@
 //!
 //! [`list`] says which images and what their names tell, [`decode`] is the one door for pixels, with limits,
 //! [`Stripes`], [`Gist`], [`Grid`] and [`LabHistogram`] make features of them, and [`rows`] does so for a
-//! whole list, in parallel and in order. Nothing here writes tables: features are rows of
-//! f32, and whoever calls writes them.
+//! whole list, in parallel and in order. [`pages`] finds the changes of a web page that matter. Nothing here
+//! writes tables: features are rows of f32, and whoever calls writes them.
 
 mod binary_patterns;
 pub mod colour;
@@ -15,6 +15,7 @@ mod error;
 pub mod gist;
 pub mod list;
 mod manifest;
+pub mod pages;
 pub mod pattern;
 mod resample;
 pub mod rows;

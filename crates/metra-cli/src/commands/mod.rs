@@ -22,6 +22,8 @@ pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
+#[cfg(feature = "images")]
+pub(crate) mod pages;
 pub(crate) mod plan;
 #[cfg(feature = "postgres")]
 pub(crate) mod pull;
