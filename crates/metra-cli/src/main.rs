@@ -143,7 +143,7 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
         Err(error) => {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", whole(&error));
             ExitCode::FAILURE
         }
     }
@@ -216,6 +216,17 @@ fn verbose(verb: &Verb) -> bool {
         Verb::Cluster(verb) => verb.verbose(),
         _ => false,
     }
+}
+
+/// An error with its causes, each said once: many errors name their cause themselves.
+fn whole(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn reader_left(error: &anyhow::Error) -> bool {

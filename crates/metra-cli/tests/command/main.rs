@@ -716,3 +716,10 @@ fn a_build_without_clusters_says_how_to_get_one() {
     assert!(message.contains("no cluster support"), "{message}");
     assert!(message.contains("--features cluster"), "{message}");
 }
+
+#[test]
+fn a_file_that_is_not_there_is_said_once() {
+    let message = Folder::new().refused("check absent.parquet", &[]);
+    assert!(message.contains("absent.parquet"), "{message}");
+    assert_eq!(message.matches("No such file").count(), 1, "{message}");
+}
