@@ -180,6 +180,12 @@ impl Model {
         self.0.chain.output_dim()
     }
 
+    /// Names of the numbers in a mapped vector, where they have some: the attributes.
+    #[getter]
+    fn outputs(&self) -> Vec<String> {
+        self.0.outputs.clone()
+    }
+
     /// Digests over training vectors and supervision.
     #[getter]
     fn fingerprints(&self) -> (String, String) {

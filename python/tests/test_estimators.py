@@ -67,6 +67,7 @@ def test_orderings_and_taxonomy(nuisance):
     X, y = nuisance
     order = "<".join(str(label) for label in range(30))
     ranked = metra.Attributes().fit(X, y, orderings={"size": order})
+    assert ranked.model_.outputs == ["size"]
     assert ranked.transform(X).shape == (len(X), 1)
     tree = {str(label): f"group {label % 3}" for label in range(30)}
     tree |= {f"group {number}": "all" for number in range(3)}

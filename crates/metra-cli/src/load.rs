@@ -1,9 +1,11 @@
 //! From files to what studies work on.
 
+use crate::STOP;
 use crate::args::{Columns, Common, Judged};
 use crate::progress::Reporter;
 use anyhow::{Context, Result, anyhow, bail};
-use metra::data::{Groups, Narrowing, RowId, SplitKind};
+use metra::data::{Groups, Interruptible, Narrowing, RowId, SplitKind};
+use metra::metric::{Embedded, Model, Side, embed_corpus};
 use metra::study::{Material, Protocol};
 use metra::supervision::{Judgements, Labels, Supervision};
 use metra_files::{Filter, NarrowingRule, Table, TableOptions, read_qrels, read_table};
@@ -164,10 +166,7 @@ pub(crate) fn narrowing_of(model: Option<&Narrowing>) -> NarrowingRule {
 }
 
 /// Groups numbered as a model knows them, where it needs them.
-pub(crate) fn model_groups(
-    model: &metra::metric::Model,
-    loaded: &Loaded,
-) -> Result<Option<Groups>> {
+pub(crate) fn model_groups(model: &Model, loaded: &Loaded) -> Result<Option<Groups>> {
     let Some(names) = model.chain.group_names() else {
         return Ok(None);
     };
@@ -181,6 +180,27 @@ pub(crate) fn model_groups(
     Ok(Some(groups.renumbered(names).with_context(|| {
         loaded.table.path.display().to_string()
     })?))
+}
+
+/// A file's rows mapped by a model.
+pub(crate) fn embed(
+    model: &Model,
+    side: Side,
+    loaded: &Loaded,
+    common: &Common,
+) -> Result<Embedded> {
+    let groups = model_groups(model, loaded)?;
+    let corpus = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
+    let storage = common.storage();
+    embed_corpus(&model.chain, side, &corpus, groups.as_ref(), &storage)
+        .map_err(|e| in_file(e, loaded))
+}
+
+/// The name of a row's class, where classes were read.
+pub(crate) fn label(loaded: &Loaded, row: RowId) -> Option<String> {
+    let labels = loaded.labels.as_ref()?;
+    let class = labels.of().get(row as usize)?;
+    Some(labels.name(*class).to_owned())
 }
 
 /// The name by which a split knows each unit: its label, its row in the file or its query id.

@@ -1,6 +1,8 @@
 //! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
 
 mod agreement;
+#[cfg(feature = "images")]
+mod album;
 mod args;
 #[cfg(feature = "cluster")]
 mod away;
@@ -50,6 +52,12 @@ enum Verb {
     Budget(Box<commands::budget::Budget>),
     /// Turn a click log into graded judgements, corrected for positions
     Clicks(commands::clicks::Clicks),
+    /// Turn images into vectors: stripes for people, GIST for scenes and pages
+    #[cfg(feature = "images")]
+    Features(Box<commands::features::Features>),
+    /// Turn images into vectors (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Features(commands::absent::Absent),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
@@ -58,6 +66,14 @@ enum Verb {
     Index(commands::index::Index),
     /// Rank items for queries
     Search(commands::search::Search),
+    /// Rank rows by learned attributes; find rows like one, but with more of an attribute
+    Attributes(Box<commands::attributes::Attributes>),
+    /// Draw ranked sheets of images: held-out queries with what they find, right and wrong
+    #[cfg(feature = "images")]
+    Sheets(Box<commands::sheets::Sheets>),
+    /// Draw ranked sheets of images (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Sheets(commands::absent::Absent),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
     Push(Box<commands::push::Push>),
@@ -80,6 +96,12 @@ enum Verb {
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
     Decide(commands::decide::Decide),
+    /// Find the changes of a web page that matter, in screenshots over time
+    #[cfg(feature = "images")]
+    Pages(Box<commands::pages::Pages>),
+    /// Find the changes of a web page that matter (in builds with --features images)
+    #[cfg(not(feature = "images"))]
+    Pages(commands::absent::Absent),
     /// Say how a vector store can serve a model, and verify it
     Plan(commands::plan::PlanVerb),
     /// Show what is in a model file
@@ -121,7 +143,7 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
         Err(error) => {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", whole(&error));
             ExitCode::FAILURE
         }
     }
@@ -142,10 +164,19 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Gate(verb) => verb.run(common),
         Verb::Budget(verb) => verb.run(common).map(done),
         Verb::Clicks(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Features(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "images"))]
+        Verb::Features(verb) => verb.run("features", "images").map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        Verb::Attributes(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Sheets(verb) => verb.run(common).map(done),
+        #[cfg(not(feature = "images"))]
+        Verb::Sheets(verb) => verb.run("sheets", "images").map(done),
         #[cfg(feature = "postgres")]
         Verb::Push(verb) => verb.run(common).map(done),
         #[cfg(feature = "postgres")]
@@ -160,6 +191,10 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Models(verb) => verb.run("models", "postgres").map(done),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),
+        #[cfg(feature = "images")]
+        Verb::Pages(verb) => verb.run(common),
+        #[cfg(not(feature = "images"))]
+        Verb::Pages(verb) => verb.run("pages", "images").map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
@@ -183,6 +218,17 @@ fn verbose(verb: &Verb) -> bool {
     }
 }
 
+/// An error with its causes, each said once: many errors name their cause themselves.
+fn whole(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 fn reader_left(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref().map(std::io::Error::kind);
     kind == Some(std::io::ErrorKind::BrokenPipe)
@@ -194,6 +240,10 @@ fn interrupted(error: &anyhow::Error) -> bool {
         return error.is_interrupted();
     }
     if let Some(metra_stores::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
+        return true;
+    }
+    #[cfg(feature = "images")]
+    if let Some(metra_images::Error::Library(metra::Error::Interrupted)) = error.downcast_ref() {
         return true;
     }
     let source = match error.downcast_ref::<metra_files::Error>() {

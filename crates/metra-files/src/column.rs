@@ -33,6 +33,18 @@ impl Column {
         builder.finish()
     }
 
+    /// A column as a text file would give it: whole numbers where all are written as such, else texts.
+    pub fn from_fields<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Self {
+        let mut builder = ColumnBuilder::default();
+        for value in values {
+            builder.push(&match canonical_integer(value.as_ref()) {
+                Some(number) => Cell::Integer(number),
+                None => Cell::Text(value.as_ref()),
+            });
+        }
+        builder.finish()
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
@@ -219,6 +231,15 @@ mod tests {
         let mixed = build(&["3", "007", "3", "-0"]);
         assert!(matches!(&mixed, Column::Text { names, of } if names.len() == 3 && of[2] == 0));
         assert_eq!(mixed.iter().collect::<Vec<_>>(), ["3", "007", "3", "-0"]);
+    }
+
+    /// A missing value is the empty text here, as there is nothing else it could be.
+    #[test]
+    fn fields_are_numbers_where_all_are() {
+        let numbers = Column::from_fields(["3", "-1"]);
+        assert_eq!(numbers, Column::Integers(vec![3, -1]));
+        let texts = Column::from_fields(["3", "", "007"]);
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["3", "", "007"]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl RowNames {
 
     /// The row of a name; `None` where the row may have been filtered away, and what is wrong with
     /// the name where it may not.
-    fn find(&self, name: &str) -> std::result::Result<Option<RowId>, String> {
+    pub fn find(&self, name: &str) -> std::result::Result<Option<RowId>, String> {
         let found = match &self.by {
             By::Id(rows) => rows.get(name).copied(),
             By::Number { of, rows, .. } => {

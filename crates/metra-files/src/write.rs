@@ -20,6 +20,9 @@ use tempfile::NamedTempFile;
 /// Bytes of vectors in a row group: a writer holds one in memory.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
+/// Rows in a group of the longest vectors: fewer would make the file's own tables large beside them.
+const LEAST_ROWS: usize = 64;
+
 /// A file that appears under its name only when it is finished.
 pub struct Target {
     file: BufWriter<NamedTempFile>,
@@ -173,6 +176,8 @@ pub struct ParquetVectorWriter<'a> {
     writer: ArrowWriter<Target>,
     schema: Arc<Schema>,
     columns: Vec<&'a Column>,
+    /// Values of the columns that have no vector.
+    left_out: usize,
     count: Count,
 }
 
@@ -210,7 +215,9 @@ impl<'a> ParquetVectorWriter<'a> {
         // Numbers of vectors hardly repeat: a dictionary of them costs time and saves nothing.
         let element_path = vec![vector.into(), "list".into(), "element".into()];
         let properties = WriterProperties::builder()
-            .set_max_row_group_row_count(Some((ROW_GROUP_BYTES / (4 * dim)).clamp(1024, 1 << 20)))
+            .set_max_row_group_row_count(Some(
+                (ROW_GROUP_BYTES / (4 * dim)).clamp(LEAST_ROWS, 1 << 20),
+            ))
             .set_column_dictionary_enabled(element_path.into(), false)
             .build();
         let writer = ArrowWriter::try_new(Target::create(path)?, schema.clone(), Some(properties))
@@ -219,6 +226,7 @@ impl<'a> ParquetVectorWriter<'a> {
             writer,
             schema,
             columns: columns.iter().map(|(_, column)| *column).collect(),
+            left_out: 0,
             count: Count {
                 path: path.to_path_buf(),
                 dim,
@@ -230,7 +238,7 @@ impl<'a> ParquetVectorWriter<'a> {
 
     /// Append vectors with the next values of the columns.
     pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
-        let start = self.count.written as usize;
+        let start = self.count.written as usize + self.left_out;
         self.count.add(rows)?;
         let path = &self.count.path;
         let range = start..start + rows.len();
@@ -261,11 +269,21 @@ impl<'a> ParquetVectorWriter<'a> {
             .map_err(|e| Error::format(path, "Parquet", e))
     }
 
-    /// Put the file in its place; there must be as many rows as the columns have values.
+    /// The next values of the columns have no vector and are not written.
+    pub fn leave_out(&mut self, rows: usize) {
+        self.left_out += rows;
+        self.count.expected = self
+            .count
+            .expected
+            .map(|all| all.saturating_sub(rows as u64));
+    }
+
+    /// Put the file in its place; there must be as many rows as the columns have values, but those left
+    /// out.
     pub fn finish(self) -> Result<()> {
         self.count.check()?;
         for column in &self.columns {
-            if column.len() as u64 != self.count.written {
+            if column.len() as u64 != self.count.written + self.left_out as u64 {
                 return Err(self
                     .count
                     .wrong(format!("{} rows", column.len()), self.count.written));

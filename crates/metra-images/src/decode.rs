@@ -36,15 +36,22 @@ impl Default for Limits {
 /// much again for what it works with.
 const BYTES_A_PIXEL: u64 = 32;
 
+/// Memory that decoders may use before the size is known, for profiles, texts and a row of pixels. A profile
+/// of a few kilobytes in a PNG can inflate to gigabytes.
+const HEADER_MEMORY: u64 = 32 << 20;
+
 /// Memory that decoders may use for small images too, for tables and chunks.
 const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Read one image.
 pub fn decode(path: &Path, limits: Limits) -> Result<Picture> {
+    // Asked before it is opened: a pipe blocks whoever opens it.
+    let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !found.is_file() {
+        return Err(Error::image(path, "expected a file, found something else"));
+    }
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let bytes = (file.metadata())
-        .map_err(|error| Error::io(path, error))?
-        .len();
+    let bytes = found.len();
     if bytes > limits.bytes {
         return Err(Error::image(
             path,
@@ -61,7 +68,7 @@ pub fn decode_bytes(bytes: &[u8], path: &Path, limits: Limits) -> Result<Picture
 
 fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Picture> {
     let refused = |error: image::ImageError| Error::image(path, error.to_string());
-    let reader = ImageReader::new(source)
+    let mut reader = ImageReader::new(source)
         .with_guessed_format()
         .map_err(|error| Error::io(path, error))?;
     if reader.format().is_none() {
@@ -70,6 +77,9 @@ fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Pict
             "expected PNG, JPEG, BMP or WebP, found none of them in its first bytes",
         ));
     }
+    let mut allowed = image::Limits::no_limits();
+    allowed.max_alloc = Some(HEADER_MEMORY);
+    reader.limits(allowed.clone());
     let mut decoder = reader.into_decoder().map_err(refused)?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
@@ -82,7 +92,6 @@ fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Pict
             ),
         ));
     }
-    let mut allowed = image::Limits::no_limits();
     allowed.max_alloc = Some(pixels * BYTES_A_PIXEL + LEAST_MEMORY);
     decoder.set_limits(allowed).map_err(refused)?;
     // A damaged EXIF block says nothing of the pixels.

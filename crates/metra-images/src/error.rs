@@ -28,6 +28,12 @@ pub enum Error {
         /// What was expected and what was found.
         problem: String,
     },
+    /// No screenshot could be taken.
+    #[error("{problem}")]
+    Browser {
+        /// The browser or the address, what was expected and what was found.
+        problem: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {
@@ -46,10 +52,28 @@ impl Error {
         }
     }
 
+    pub(crate) fn found(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Error::Found {
+            place: place.into(),
+            problem: problem.into(),
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// What is wrong, without where.
+    pub fn problem(&self) -> String {
+        match self {
+            Error::Library(error) => error.to_string(),
+            Error::Image { problem, .. }
+            | Error::Found { problem, .. }
+            | Error::Browser { problem } => problem.clone(),
+            Error::Io { source, .. } => source.to_string(),
         }
     }
 

@@ -27,12 +27,14 @@ mod markdown;
 mod measures;
 mod numbers;
 mod page;
+mod sheets;
 mod standing;
 mod tables;
 mod words;
 
 pub use markdown::markdown;
-pub use page::html;
+pub use page::{html, html_with_sheets};
+pub use sheets::{SheetGroup, SheetPicture, Sheets};
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]

@@ -20,6 +20,7 @@ pub(crate) fn heading(name: &str) -> String {
         Measure::Auc => "AUC".to_owned(),
         Measure::InverseNegativePenalty => "mINP".to_owned(),
         Measure::Accuracy => "accuracy".to_owned(),
+        Measure::HierarchicalAccuracy => "hierarchical accuracy".to_owned(),
     }
 }
 
@@ -59,6 +60,11 @@ pub(crate) fn meaning(name: &str) -> Option<String> {
             "number of relevant items / rank of the last of them".to_owned()
         }
         Measure::Accuracy => "share of queries whose class is found".to_owned(),
+        Measure::HierarchicalAccuracy => {
+            "1 where the class is found, 0 where only the root of the tree joins it with the class \
+             found, and between by the height of where they meet"
+                .to_owned()
+        }
     };
     Some(text)
 }

@@ -7,6 +7,7 @@
 use crate::figures::{self, Figure, Key};
 use crate::measures::{heading, meaning};
 use crate::numbers::{count, interval, score, signed, unbroken};
+use crate::sheets::{GroupView, Sheets};
 use crate::standing::{Standing, mean};
 use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
 use crate::words::{self, Fact, Remark};
@@ -20,12 +21,22 @@ use serde::Serialize;
 /// the same bytes. Costs are in a file of their own because they are never the same twice; without
 /// them their columns and their chart are left out.
 pub fn html(results: &Results, costs: Option<&Costs>) -> Result<String, Error> {
+    html_with_sheets(results, costs, &Sheets::default())
+}
+
+/// The same with sheets of pictures behind the curves. Their bytes are in the page: it is a third larger
+/// than they are.
+pub fn html_with_sheets(
+    results: &Results,
+    costs: Option<&Costs>,
+    sheets: &Sheets,
+) -> Result<String, Error> {
     let mut environment = Environment::new();
     // A name that the page lacks is a mistake to find in tests, not an empty place to ship.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_template("style.css", include_str!("page/style.css"))?;
     environment.add_template("page.html", include_str!("page/page.html"))?;
-    let page = Page::of(results, costs);
+    let page = Page::of(results, costs, sheets);
     let text = environment
         .get_template("page.html")?
         .render(Value::from(Serde(&page)))?;
@@ -62,6 +73,8 @@ struct Page {
     precision: Option<Figure>,
     legend: Vec<Key>,
     grey: Vec<String>,
+    sheets: Vec<GroupView>,
+    sheets_words: String,
     times: Option<Figure>,
     wins: Option<Figure>,
     queries: Vec<QueryView>,
@@ -120,7 +133,7 @@ struct ChangeRow {
 }
 
 impl Page {
-    fn of(results: &Results, costs: Option<&Costs>) -> Self {
+    fn of(results: &Results, costs: Option<&Costs>, sheets: &Sheets) -> Self {
         let standing = Standing::of(results);
         let scores = tables::scores(&standing, costs);
         let gains = tables::gains(&standing);
@@ -159,6 +172,8 @@ impl Page {
             precision: figures::precision(&standing),
             legend,
             grey,
+            sheets: sheets.views(),
+            sheets_words: sheets.words.clone(),
             times: costs.and_then(|costs| figures::times(&standing, costs)),
             wins: figures::wins(&standing),
             queries: queries(&standing),

@@ -5,7 +5,7 @@
 mod fixture;
 
 use metra::study::compare::{Costs, Evidence, PartLine, Results};
-use metra_report::html;
+use metra_report::{SheetGroup, SheetPicture, Sheets, html, html_with_sheets};
 use roxmltree::{Document, Node, ParsingOptions};
 
 fn parse(page: &str) -> Document<'_> {
@@ -79,6 +79,49 @@ fn pages_are_well_formed_and_fetch_nothing() {
             assert_eq!(same.count(), 1, "{id}");
         }
     }
+}
+
+#[test]
+fn sheets_are_inside_the_page_and_have_words() {
+    let (results, costs) = fixture::comparison();
+    let sheet = |caption: &str, jpeg: &[u8]| SheetPicture {
+        caption: caption.into(),
+        size: (640, 300),
+        jpeg: jpeg.to_vec(),
+    };
+    let sheets = Sheets {
+        words: "What was found.".into(),
+        groups: vec![
+            SheetGroup {
+                title: "Drawn & <shown>".into(),
+                // In base64 by hand: three bytes of ones are ////, and two of them //8=.
+                sheets: vec![sheet("\"a\"/<b>.png", &[255; 3]), sheet("c", &[255; 2])],
+            },
+            SheetGroup {
+                title: "Empty".into(),
+                sheets: Vec::new(),
+            },
+        ],
+    };
+    let page = html_with_sheets(&results, Some(&costs), &sheets).unwrap();
+    let document = parse(&page);
+    let section = by_id(&document, "sheets").unwrap();
+    assert_eq!(text(with_tag(section, "h3")[0]), "Drawn & <shown>");
+    assert_eq!(with_tag(section, "h3").len(), 1);
+    let pictures = with_tag(section, "img");
+    let data: Vec<_> = pictures
+        .iter()
+        .map(|p| p.attribute("src").unwrap())
+        .collect();
+    assert_eq!(
+        data,
+        ["data:image/jpeg;base64,////", "data:image/jpeg;base64,//8="]
+    );
+    assert_eq!(pictures[0].attribute("alt"), Some("\"a\"/<b>.png"));
+    assert!(page.contains("; img-src data:\"/>"));
+    let without = html(&results, Some(&costs)).unwrap();
+    assert!(!without.contains("img-src") && !without.contains("<img"));
+    assert!(by_id(&parse(&without), "sheets").is_none());
 }
 
 #[test]

@@ -26,6 +26,8 @@ struct Shown<'a> {
     groups: Option<&'a [String]>,
     origin: &'a Origin,
     decision: Option<&'a Decision>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    outputs: &'a [String],
 }
 
 impl Inspect {
@@ -57,6 +59,7 @@ impl Inspect {
             groups: chain.group_names(),
             origin: &model.origin,
             decision: model.decision.as_ref(),
+            outputs: &model.outputs,
         };
         if common.json {
             return print::json(&shown);
@@ -72,6 +75,9 @@ impl Inspect {
         print::fact("map", &shown.map)?;
         if let Some(groups) = shown.groups {
             print::fact("groups", &groups.join(", "))?;
+        }
+        if !shown.outputs.is_empty() {
+            print::fact("outputs", &shown.outputs.join(", "))?;
         }
         if shown.narrowed {
             print::fact(

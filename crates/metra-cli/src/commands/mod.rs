@@ -1,7 +1,8 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "postgres")))]
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 pub(crate) mod absent;
+pub(crate) mod attributes;
 pub(crate) mod budget;
 pub(crate) mod calibrate;
 pub(crate) mod check;
@@ -13,12 +14,16 @@ pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;
+#[cfg(feature = "images")]
+pub(crate) mod features;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
+#[cfg(feature = "images")]
+pub(crate) mod pages;
 pub(crate) mod plan;
 #[cfg(feature = "postgres")]
 pub(crate) mod pull;
@@ -27,4 +32,6 @@ pub(crate) mod push;
 pub(crate) mod search;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;
+#[cfg(feature = "images")]
+pub(crate) mod sheets;
 pub(crate) mod train;

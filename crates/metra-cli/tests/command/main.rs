@@ -5,11 +5,19 @@
 
 mod compare;
 mod exports;
+#[cfg(feature = "images")]
+mod features;
 mod folder;
 mod folds;
 mod gate;
+#[cfg(all(feature = "images", target_os = "linux"))]
+mod hostile;
 mod index;
+#[cfg(feature = "images")]
+mod people;
 mod plans;
+#[cfg(feature = "images")]
+mod sheets;
 mod supervision;
 mod thresholds;
 
@@ -707,4 +715,11 @@ fn a_build_without_clusters_says_how_to_get_one() {
     let message = Folder::new().refused("cluster executor --scheduler node1:50050", &[]);
     assert!(message.contains("no cluster support"), "{message}");
     assert!(message.contains("--features cluster"), "{message}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_said_once() {
+    let message = Folder::new().refused("check absent.parquet", &[]);
+    assert!(message.contains("absent.parquet"), "{message}");
+    assert_eq!(message.matches("No such file").count(), 1, "{message}");
 }

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 
 /// Half the width of a 95 % interval of the normal distribution, in deviations.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
+pub(super) const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 /// Which of some comparisons a metric orders as they say.
 #[derive(Debug, Clone, PartialEq)]

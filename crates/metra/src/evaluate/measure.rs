@@ -33,19 +33,27 @@ pub enum Measure {
     InverseNegativePenalty,
     /// `accuracy`: whether the class found is the query's; of classifiers, not of rankings.
     Accuracy,
+    /// `hierarchical`: how far up a class tree the class found and the query's meet, 1 where they
+    /// are the same and 0 where only the root joins them ([`super::Kin`]); of classifiers.
+    HierarchicalAccuracy,
 }
 
 impl Measure {
     /// An error if one of them is not a measure of a ranking.
     pub(super) fn check_ranked(measures: &[Measure]) -> Result<()> {
-        if measures.contains(&Measure::Accuracy) {
-            return Err(Error::parameter(
+        match measures.iter().find(|measure| measure.is_of_classes()) {
+            None => Ok(()),
+            Some(measure) => Err(Error::parameter(
                 "measure",
-                "one of a ranking (accuracy is measured with a classifier)",
-                Measure::Accuracy,
-            ));
+                format!("one of a ranking ({measure} is measured with a classifier)"),
+                measure,
+            )),
         }
-        Ok(())
+    }
+
+    /// Whether it judges classes found, and not a ranking.
+    pub fn is_of_classes(self) -> bool {
+        matches!(self, Measure::Accuracy | Measure::HierarchicalAccuracy)
     }
 
     /// What a report shows when nothing was asked for.
@@ -76,6 +84,7 @@ impl fmt::Display for Measure {
             Measure::Auc => f.write_str("auc"),
             Measure::InverseNegativePenalty => f.write_str("minp"),
             Measure::Accuracy => f.write_str("accuracy"),
+            Measure::HierarchicalAccuracy => f.write_str("hierarchical"),
         }
     }
 }
@@ -88,7 +97,7 @@ impl FromStr for Measure {
             Error::parameter(
                 "measure",
                 "one of map, ndcg, ndcg@k, p@k, r@k, cmc@k (rank-k), cmc-mean@k, cmc-area, mrr, \
-                 auc, minp, accuracy with a whole number k from 1 on",
+                 auc, minp, accuracy, hierarchical with a whole number k from 1 on",
                 name,
             )
         };
@@ -101,6 +110,7 @@ impl FromStr for Measure {
             "auc" => Some(Measure::Auc),
             "minp" => Some(Measure::InverseNegativePenalty),
             "accuracy" => Some(Measure::Accuracy),
+            "hierarchical" => Some(Measure::HierarchicalAccuracy),
             _ => None,
         };
         if let Some(measure) = plain {
@@ -145,6 +155,7 @@ mod tests {
             "auc",
             "minp",
             "accuracy",
+            "hierarchical",
         ] {
             assert_eq!(name.parse::<Measure>().unwrap().to_string(), name);
         }

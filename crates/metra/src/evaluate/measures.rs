@@ -88,7 +88,7 @@ impl PlaceCounts {
             Measure::Auc => self.auc(),
             Measure::InverseNegativePenalty => self.inverse_negative_penalty(),
             // Refused before any ranking is counted: there is no classifier here.
-            Measure::Accuracy => 0.0,
+            Measure::Accuracy | Measure::HierarchicalAccuracy => 0.0,
         }
     }
 

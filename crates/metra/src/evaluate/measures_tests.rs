@@ -72,7 +72,7 @@ fn by_definition(measure: Measure, order: &[f32]) -> f64 {
         Measure::CmcArea => (1..=order.len()).map(cmc).sum::<f64>() / order.len() as f64,
         Measure::ReciprocalRank => 1.0 / first as f64,
         Measure::InverseNegativePenalty => all / last as f64,
-        Measure::Accuracy => panic!("no measure of a ranking"),
+        Measure::Accuracy | Measure::HierarchicalAccuracy => panic!("no measure of a ranking"),
         Measure::Auc => {
             let mut won = 0.0;
             for a in 1..=order.len() {

@@ -5,16 +5,19 @@
 //! each relevant one; `measures` turns counts into average precision, CMC and the rest;
 //! `significance` says whether a difference is more than chance; `verification` finds the threshold
 //! at which pairs are taken for the same. Where there are no right answers
-//! but comparisons, `agreement` says how many of them a metric orders right.
+//! but comparisons, `agreement` says how many of them a metric orders right, and `ordered` how many
+//! pairs of rows a score orders as their classes are; `kin` counts a wrong class by a class tree.
 
 mod agreement;
 mod asked;
 mod counts;
 mod evaluation;
 mod gaussian;
+mod kin;
 mod knn;
 mod measure;
 mod measures;
+mod ordered;
 mod ranking;
 mod reranked;
 mod significance;
@@ -28,9 +31,11 @@ pub use agreement::{Agreement, Separation, agreement, dissimilarities, separatio
 pub use asked::{Counted, IrrelevantCounts, Questions, RelevantScores, evaluate_asked};
 pub use evaluation::{Empty, Evaluation, Gain, Options, RECALL_LEVELS, Ties, evaluate};
 pub use gaussian::Gaussians;
+pub use kin::Kin;
 pub use knn::{knn_accuracy, knn_classes};
 pub use measure::Measure;
 pub use measures::{PlaceCounts, TieGroup};
+pub use ordered::Ordered;
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
 pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};

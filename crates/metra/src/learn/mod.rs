@@ -220,6 +220,8 @@ pub struct Run<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What the learner found worth recording in the model.
     pub facts: BTreeMap<String, f64>,
+    /// Names of the numbers in a mapped vector, from learners whose numbers have a meaning.
+    pub outputs: Vec<String>,
 }
 
 impl Run<'_> {

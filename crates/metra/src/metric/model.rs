@@ -18,6 +18,9 @@ pub struct Model {
     pub origin: Origin,
     /// Where same ends and not the same begins, if that was calibrated.
     pub decision: Option<Decision>,
+    /// Names of the numbers in a mapped vector, in their order, where they have a meaning of their
+    /// own: a model of attributes has one number an attribute. Empty otherwise.
+    pub outputs: Vec<String>,
 }
 
 /// The dissimilarity up to which two vectors are taken for the same, with what that was worth on the
@@ -126,7 +129,27 @@ impl Model {
             chain,
             origin,
             decision: None,
+            outputs: Vec::new(),
         })
+    }
+
+    /// The same model with names for the numbers of a mapped vector: none, or one each and no two
+    /// the same.
+    pub fn with_outputs(mut self, outputs: Vec<String>) -> Result<Self> {
+        let numbers = self.chain.output_dim();
+        if !outputs.is_empty() && outputs.len() != numbers {
+            return Err(Error::shape("names of outputs", numbers, outputs.len()));
+        }
+        for (place, name) in outputs.iter().enumerate() {
+            if name.is_empty() || outputs[..place].contains(name) {
+                return Err(Error::Data(format!(
+                    "names of outputs: expected different ones, but {name:?} stands for number \
+                     {place} and is empty or stands for another too"
+                )));
+            }
+        }
+        self.outputs = outputs;
+        Ok(self)
     }
 
     /// The same model with another decision, whose numbers must be finite.

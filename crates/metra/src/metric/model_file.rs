@@ -40,6 +40,9 @@ struct Header {
     /// Left out where there is none, so that files from before it keep their digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
+    /// Left out where there are none, as the decision is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    outputs: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -179,6 +182,7 @@ impl Model {
             space: super::Embedding::space(&self.chain),
             origin: self.origin.clone(),
             decision: self.decision.clone(),
+            outputs: self.outputs.clone(),
         };
         let blank = canonical(&header)?;
         header.digest = digest(
@@ -489,7 +493,9 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
         return Err(Error::Model(format!("tensor {name:?} belongs to nothing")));
     }
     let chain = Chain::new(header.input_dim, steps, map, header.space).map_err(broken)?;
-    let model = Model::new(narrowing, chain, header.origin).map_err(broken)?;
+    let model = Model::new(narrowing, chain, header.origin)
+        .and_then(|model| model.with_outputs(header.outputs))
+        .map_err(broken)?;
     match header.decision {
         Some(decision) => model.with_decision(decision).map_err(broken),
         None => Ok(model),
@@ -575,6 +581,25 @@ mod tests {
             ..decision
         };
         assert!(plain.with_decision(wrong).is_err());
+    }
+
+    #[test]
+    fn names_of_outputs_are_kept_and_their_absence_leaves_no_trace() {
+        let plain = model();
+        let bytes = plain.to_bytes().unwrap();
+        let found = |bytes: &[u8]| bytes.windows(7).any(|w| w == b"outputs");
+        assert!(!found(&bytes), "files without names must stay as they are");
+        let names = |names: [&str; 3]| names.map(str::to_owned).to_vec();
+        let with = plain
+            .clone()
+            .with_outputs(names(["smiling", "young", "male"]));
+        let with = with.unwrap();
+        let loaded = Model::from_bytes(&with.to_bytes().unwrap()).unwrap();
+        assert_eq!(loaded, with);
+        assert_eq!(loaded.outputs[1], "young");
+        assert!(plain.clone().with_outputs(vec!["smiling".into()]).is_err());
+        assert!(plain.clone().with_outputs(names(["a", "b", "a"])).is_err());
+        assert!(plain.with_outputs(names(["a", "", "c"])).is_err());
     }
 
     #[test]

@@ -185,24 +185,14 @@ impl<'a> Reranking<'a> {
     pub fn scores(&self, queries: Range<RowId>, out: &mut Vec<f32>) -> Result<()> {
         let count = self.items.len();
         let block = self.items.queries(self.queries, queries.collect())?;
-        out.clear();
-        out.resize(block.ids().len() * count, 0.0);
-        let (mut buffer, mut products) = (RowBuf::empty(self.items.dim()), Vec::new());
-        for tile in 0..self.items.tiles() {
-            self.items
-                .products(&block, tile..tile + 1, &mut buffer, &mut products)?;
-            let start = tile * TILE;
-            let len = TILE.min(count - start);
-            let offsets = self.items.offsets(start..start + len);
-            for (place, query) in block.ids().iter().enumerate() {
-                let scale = positive(self.farthest[self.rows[*query as usize] as usize]);
-                let squared = block.squared(place);
-                let target = &mut out[place * count + start..][..len];
-                let row = products[place * TILE..].iter().zip(offsets);
-                for (target, (product, offset)) in target.iter_mut().zip(row) {
-                    let score = self.items.reported(product + offset, squared);
-                    *target = (self.lambda * as_distance(&self.items, score) / scale) as f32;
-                }
+        self.items
+            .scores(&block, &mut RowBuf::empty(self.items.dim()), out)?;
+        for (place, row) in out.chunks_exact_mut(count).enumerate() {
+            let query = block.ids()[place] as usize;
+            let scale = positive(self.farthest[self.rows[query] as usize]);
+            for score in row {
+                let reported = self.items.reported(*score, block.squared(place));
+                *score = (self.lambda * as_distance(&self.items, reported) / scale) as f32;
             }
         }
         let mut shared = vec![0.0_f64; count];

@@ -251,6 +251,33 @@ impl<'a> Items<'a> {
         Ok(())
     }
 
+    /// Scores of a block of queries with all items, row after row, without what does not depend on the
+    /// item.
+    pub(crate) fn scores(
+        &self,
+        queries: &QueryBlock,
+        buffer: &mut RowBuf,
+        out: &mut Vec<f32>,
+    ) -> Result<()> {
+        let count = self.len();
+        out.clear();
+        out.resize(queries.ids.len() * count, 0.0);
+        let mut products = Vec::new();
+        for tile in 0..self.tiles() {
+            self.products(queries, tile..tile + 1, buffer, &mut products)?;
+            let start = tile * TILE;
+            let len = TILE.min(count - start);
+            let offsets = self.offsets(start..start + len);
+            for (row, products) in out.chunks_exact_mut(count).zip(products.chunks_exact(TILE)) {
+                let target = row[start..start + len].iter_mut();
+                for (target, (product, offset)) in target.zip(products.iter().zip(offsets)) {
+                    *target = product + offset;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Products of a block of queries with any converted items, row-major.
     pub(crate) fn products_with(&self, queries: &QueryBlock, items: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(queries.rows.len() * items.len(), 0.0);

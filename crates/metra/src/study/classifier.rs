@@ -1,10 +1,10 @@
 //! How rows are given classes when a metric is judged by classification.
 
 use crate::data::Corpus;
-use crate::evaluate::{Gaussians, Measure, knn_classes};
+use crate::evaluate::{Gaussians, Kin, Measure, knn_classes};
 use crate::metric::Space;
 use crate::search::top_k;
-use crate::supervision::Labels;
+use crate::supervision::{Labels, Tree};
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -73,26 +73,30 @@ impl Classifier {
         }
     }
 
-    /// For every asked row 1 where its class is found and 0 where it is not. Rows of a class that
+    /// For every measure the value of every asked row: accuracy is 1 where its class is found and 0
+    /// where it is not, and hierarchical accuracy counts a mistake by the tree. Rows of a class that
     /// no known row has cannot be right.
-    pub(super) fn right(
+    pub(super) fn judge(
         self,
         space: Space,
         asked: (&dyn Corpus, &Labels),
         known: (&dyn Corpus, &Labels),
+        tree: Option<&Tree>,
         measures: &[Measure],
-    ) -> Result<Vec<f64>> {
-        if measures.iter().any(|m| *m != Measure::Accuracy) {
-            return Err(Error::parameter(
-                "measure",
-                "accuracy with a classifier",
-                measures
-                    .iter()
-                    .map(Measure::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            ));
+    ) -> Result<Vec<Vec<f64>>> {
+        if let Some(measure) = measures.iter().find(|m| !m.is_of_classes()) {
+            let expected = "accuracy or hierarchical with a classifier";
+            return Err(Error::parameter("measure", expected, measure));
         }
+        let kin = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
+            (_, false) => None,
+            (Some(tree), true) => Some(Kin::new(tree, asked.1, known.1)?),
+            (None, true) => {
+                let expected = "accuracy, where no taxonomy is given";
+                let found = Measure::HierarchicalAccuracy;
+                return Err(Error::parameter("measure", expected, found));
+            }
+        };
         let found = match self {
             Classifier::Gaussian { share } => {
                 Gaussians::fit(known.0, known.1, share)?.classify(asked.0)?
@@ -102,13 +106,21 @@ impl Classifier {
                 knn_classes(&neighbours, known.1.of())?
             }
         };
-        let right = found.iter().zip(asked.1.of()).map(|(found, class)| {
-            // Parts number their classes each for itself: names say which is which.
-            let is = (*found as usize) < known.1.classes()
-                && known.1.name(*found) == asked.1.name(*class);
-            f64::from(u8::from(is))
+        let value = |measure: Measure, found: u32, class: u32| match (measure, &kin) {
+            (Measure::HierarchicalAccuracy, Some(kin)) => kin.accuracy(class, found),
+            _ => {
+                // Parts number their classes each for itself: names say which is which.
+                let is = (found as usize) < known.1.classes()
+                    && known.1.name(found) == asked.1.name(class);
+                f64::from(u8::from(is))
+            }
+        };
+        let pairs = || found.iter().zip(asked.1.of());
+        let values = measures.iter().map(|measure| {
+            let of_rows = pairs().map(|(found, class)| value(*measure, *found, *class));
+            of_rows.collect()
         });
-        Ok(right.collect())
+        Ok(values.collect())
     }
 }
 
@@ -140,16 +152,31 @@ mod tests {
         let asked_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
         for classifier in ["gaussian", "gaussian:1", "knn:1"] {
             let classifier: Classifier = classifier.parse().unwrap();
-            let right = |measures: &[Measure]| {
-                classifier.right(
+            let judge = |tree: Option<&Tree>, measures: &[Measure]| {
+                classifier.judge(
                     Space::SquaredL2,
                     (&asked, &asked_labels),
                     (&known, &known_labels),
+                    tree,
                     measures,
                 )
             };
-            assert_eq!(right(&[Measure::Accuracy]).unwrap(), [1.0, 0.0, 1.0, 0.0]);
-            assert!(right(&[Measure::Auc]).is_err());
+            let right = judge(None, &[Measure::Accuracy]).unwrap();
+            assert_eq!(right, [[1.0, 0.0, 1.0, 0.0]]);
+            assert!(judge(None, &[Measure::Auc]).is_err());
+            // root > (pair > (a, b), c), heights 2 and 1: a taken for b loses a half, c for b all.
+            let edges = [
+                ("a", "pair"),
+                ("b", "pair"),
+                ("pair", "root"),
+                ("c", "root"),
+            ];
+            let tree = Tree::from_edges(&edges).unwrap();
+            let both = [Measure::HierarchicalAccuracy, Measure::Accuracy];
+            let values = judge(Some(&tree), &both).unwrap();
+            assert_eq!(values, [[1.0, 0.5, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]]);
+            let error = judge(None, &both).unwrap_err().to_string();
+            assert!(error.contains("no taxonomy"), "{error}");
         }
     }
 }

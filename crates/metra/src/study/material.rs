@@ -1,12 +1,10 @@
 //! What a study works on, and how a part of it is judged.
 
 use super::classifier::Classifier;
+use super::rounds::Round;
 use super::scores::Scores;
 use crate::data::{Corpus, Groups, RowId, Subset};
-use crate::evaluate::{
-    AgainstGallery, Empty, Gain, LeaveOneOut, Measure, Options, QrelsOf, ReIdentification, Ties,
-    Truth, evaluate, evaluate_reranked, single_shot,
-};
+use crate::evaluate::{Empty, Gain, Measure, Options, Ties, evaluate, evaluate_reranked};
 use crate::learn::{Learner, Observer, Prepared, PreparedCorpus, Problem, Recipe, Run};
 use crate::linalg::{RowBuf, Rows};
 use crate::metric::{Chain, Embedded, Map, Side, Space, Step, Storage, embed_corpus};
@@ -140,6 +138,16 @@ impl Protocol {
         }
     }
 
+    /// The same, with what a class tree adds for classes found.
+    pub fn measures_for(self, supervision: &Supervision) -> Vec<Measure> {
+        let mut measures = self.measures();
+        let tree = matches!(supervision, Supervision::Taxonomy(_));
+        if tree && matches!(self, Protocol::Classify(_)) {
+            measures.push(Measure::HierarchicalAccuracy);
+        }
+        measures
+    }
+
     /// The measure that settings are chosen by unless another is asked for.
     pub fn criterion(self) -> Measure {
         match self {
@@ -183,7 +191,7 @@ impl Judging {
     ) -> Result<(Self, Measure)> {
         check_protocol(material, protocol)?;
         if measures.is_empty() {
-            measures = protocol.measures();
+            measures = protocol.measures_for(&material.supervision);
         }
         let criterion = criterion.unwrap_or_else(|| protocol.criterion());
         if !measures.contains(&criterion) {
@@ -226,6 +234,16 @@ impl<'a> Material<'a> {
             Supervision::Judgements(_) => None,
             supervision => supervision.as_labels().or(self.judged_by.as_ref()),
         }
+    }
+
+    /// The labels, or an error that names what there is instead.
+    pub(super) fn need_labels(&self) -> Result<&Labels> {
+        self.labels().ok_or_else(|| {
+            Error::Data(format!(
+                "judging a ranking needs labels or judgements, but there are only {}",
+                self.supervision.describe()
+            ))
+        })
     }
 
     /// Fit preprocessing and learner on some units. `validate` judges the map on its way.
@@ -305,59 +323,51 @@ impl<'a> Material<'a> {
             empty: judging.empty,
             ..Options::default()
         };
-        // `own` names the items that the queries are, where they are items too.
-        let mut pass = |queries: &dyn Corpus,
-                        ids: &[u64],
-                        own: Option<&[u64]>,
-                        items: &dyn Corpus,
-                        truth: &dyn Truth| {
+        let mut judge_round = |round: &Round<'_>| {
+            let (queries, items, truth) = (round.queries, round.items, round.truth);
             for (space, scores) in spaces.iter().zip(&mut scores) {
                 if let Ok(so_far) = scores {
                     let found = match &judging.rerank {
                         None => evaluate(*space, queries, items, truth, &options),
                         Some(rerank) => {
+                            let own = round.own;
                             evaluate_reranked(rerank, *space, queries, items, own, truth, &options)
                         }
                     };
                     match found {
-                        Ok(found) => so_far.extend(ids, |unit| self.cluster(unit), &found),
+                        Ok(found) => so_far.extend(round.ids, |unit| self.cluster(unit), &found),
                         Err(error) => *scores = Err(error),
                     }
                 }
             }
+            Ok(())
         };
         match &self.supervision {
-            Supervision::Judgements(judgements) => {
-                let queries = self.queries.unwrap_or(self.items);
-                let asking = self.embed(chain, Side::Query, queries, Some(units))?;
-                let items = self.embed(chain, Side::Item, self.items, None)?;
-                let truth = QrelsOf::new(judgements, units)?;
-                let own = self.queries.is_none().then_some(units);
-                pass(&asking, units, own, &items, &truth);
-            }
-            supervision => {
-                let labels = self.labels().ok_or_else(|| {
-                    Error::Data(format!(
-                        "judging a ranking needs labels or judgements, but there are only {}",
-                        supervision.describe()
-                    ))
-                })?;
-                let part_labels = labels.select(units)?;
-                let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
+            // Judgements and classes found exclude each other.
+            Supervision::Judgements(_) => {}
+            _ => {
+                let labels = self.need_labels()?;
                 if let Protocol::Classify(classifier) = judging.protocol {
+                    let part_labels = labels.select(units)?;
+                    let asking = self.embed(chain, Side::Query, self.items, Some(units))?;
                     let known = self.embed(chain, Side::Item, self.items, Some(trained))?;
                     let known_labels = labels.select(trained)?;
+                    let tree = match &self.supervision {
+                        Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
+                        _ => None,
+                    };
                     for (space, scores) in spaces.iter().zip(&mut scores) {
                         let asked: (&dyn Corpus, &Labels) = (&asking, &part_labels);
-                        let found = classifier.right(
+                        let found = classifier.judge(
                             *space,
                             asked,
                             (&known, &known_labels),
+                            tree,
                             &judging.measures,
                         );
                         match (found, scores) {
-                            (Ok(right), Ok(scores)) => {
-                                scores.extend_classified(units, |unit| self.cluster(unit), &right);
+                            (Ok(values), Ok(scores)) => {
+                                scores.extend_classified(units, |unit| self.cluster(unit), &values);
                             }
                             (Err(error), scores) => *scores = Err(error),
                             (Ok(_), Err(_)) => {}
@@ -365,45 +375,9 @@ impl<'a> Material<'a> {
                     }
                     return Ok(scores);
                 }
-                let cameras = self.items.groups.map(|g| g.select(units));
-                if judging.protocol == Protocol::AgainstTraining {
-                    let items = self.embed(chain, Side::Item, self.items, Some(trained))?;
-                    let gallery = labels.select(trained)?;
-                    let truth = AgainstGallery::new(&part_labels, &gallery);
-                    pass(&asking, units, None, &items, &truth);
-                    return Ok(scores);
-                }
-                // One map or two: the gallery goes through the map of items.
-                let items = self.embed(chain, Side::Item, self.items, Some(units))?;
-                let every: Vec<u64> = (0..units.len() as u64).collect();
-                match judging.protocol {
-                    Protocol::SingleShot { repeats } => {
-                        let trials =
-                            single_shot(&part_labels, cameras.as_ref(), repeats, judging.seed)?;
-                        for trial in trials {
-                            let queries = Subset::new(&asking, trial.queries.clone())?;
-                            let gallery = Subset::new(&items, trial.gallery.clone())?;
-                            let asked = part_labels.select(&trial.queries)?;
-                            let searched = part_labels.select(&trial.gallery)?;
-                            let ids: Vec<u64> =
-                                trial.queries.iter().map(|q| units[*q as usize]).collect();
-                            let truth = AgainstGallery::new(&asked, &searched);
-                            pass(&queries, &ids, None, &gallery, &truth);
-                        }
-                    }
-                    Protocol::CrossCamera => {
-                        let cameras = cameras.as_ref().ok_or_else(no_camera)?;
-                        let truth =
-                            ReIdentification::new(&part_labels, cameras, &part_labels, cameras)?;
-                        pass(&asking, units, Some(&every), &items, &truth);
-                    }
-                    _ => {
-                        let truth = LeaveOneOut(&part_labels);
-                        pass(&asking, units, Some(&every), &items, &truth);
-                    }
-                }
             }
         }
+        self.rounds(chain, units, trained, judging, &mut judge_round)?;
         Ok(scores)
     }
 
@@ -427,7 +401,7 @@ impl<'a> Material<'a> {
         }
     }
 
-    fn embed<'b>(
+    pub(super) fn embed<'b>(
         &self,
         chain: &Chain,
         side: Side,
@@ -452,10 +426,26 @@ impl<'a> Material<'a> {
 }
 
 /// An embedded part that knows which rows it was made from, for messages.
-struct EmbeddedPart<'a> {
+pub(super) struct EmbeddedPart<'a> {
     embedded: Embedded,
     corpus: &'a dyn Corpus,
     units: Option<&'a [u64]>,
+}
+
+impl EmbeddedPart<'_> {
+    /// One number of every row; an error where there is no such number.
+    pub(super) fn column(&self, column: usize) -> Result<Vec<f32>> {
+        if column >= self.dim() {
+            let expected = format!("above {column}");
+            return Err(Error::shape("numbers of mapped rows", expected, self.dim()));
+        }
+        let mut values = Vec::with_capacity(self.len() as usize);
+        self.scan(0..self.len(), &mut |_, rows| {
+            values.extend(rows.iter().map(|row| row[column]));
+            Ok(())
+        })?;
+        Ok(values)
+    }
 }
 
 impl Corpus for EmbeddedPart<'_> {
@@ -491,7 +481,7 @@ impl Corpus for EmbeddedPart<'_> {
     }
 }
 
-fn no_camera() -> Error {
+pub(super) fn no_camera() -> Error {
     Error::parameter(
         "camera",
         "given: the cross-camera protocol needs each row's camera",
@@ -500,7 +490,7 @@ fn no_camera() -> Error {
 }
 
 /// Whether a ranking by this map can be re-ranked.
-fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
+pub(super) fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
     if map.has_two_sides() {
         let expected = "absent for two maps: it compares queries with each other";
         return Err(Error::parameter("rerank", expected, "given"));
@@ -530,10 +520,11 @@ fn fit_validated(
         last_step: run.last_step,
         stop: run.stop,
         facts: std::mem::take(&mut run.facts),
+        outputs: Vec::new(),
     };
     let result = learner.fit(problem, &mut validated);
-    let facts = std::mem::take(&mut validated.facts);
-    run.facts = facts;
+    let Run { facts, outputs, .. } = validated;
+    (run.facts, run.outputs) = (facts, outputs);
     result
 }
 

@@ -1,6 +1,7 @@
 //! Studies: choose settings on a validation part, judge once on a test part, say what it means.
 //! The command and every other front end call this and add nothing to it.
 
+mod attributes;
 mod budget;
 mod classifier;
 pub mod compare;
@@ -9,7 +10,9 @@ mod folds;
 mod gate;
 mod holdout;
 mod material;
+mod ranked;
 mod repeat;
+mod rounds;
 mod scores;
 mod training;
 
@@ -19,6 +22,7 @@ pub use folds::{folds, pool};
 pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use material::{Collection, Judging, Material, Protocol, Validation, check_protocol};
+pub use ranked::{Answer, Ranking};
 pub use repeat::{MeanAndDeviation, Summary, summarise};
 pub use scores::Scores;
 pub use training::Training;
@@ -102,6 +106,8 @@ pub struct Fitted {
     pub parameters: BTreeMap<String, String>,
     /// Facts that the learner reported.
     pub facts: BTreeMap<String, f64>,
+    /// Names of the numbers in a mapped vector, where they have names.
+    pub outputs: Vec<String>,
 }
 
 /// Base and learned on the test part.
@@ -327,6 +333,7 @@ impl<'a> Study<'a> {
             chain: Chain::new(self.material.items.corpus.dim(), steps, map, chosen.space)?,
             parameters: learner.parameters(),
             facts: run.facts,
+            outputs: run.outputs,
         })
     }
 

@@ -52,15 +52,15 @@ impl Scores {
         add(&mut self.precision, &found.precision, weight);
     }
 
-    /// Take in what a classifier found: one value a query, the same for every measure.
+    /// Take in what a classifier found: for every measure one value a query.
     pub(super) fn extend_classified(
         &mut self,
         ids: &[u64],
         cluster: impl Fn(u64) -> u64,
-        right: &[f64],
+        found: &[Vec<f64>],
     ) {
-        for values in &mut self.values {
-            values.extend_from_slice(right);
+        for (values, found) in self.values.iter_mut().zip(found) {
+            values.extend_from_slice(found);
         }
         self.queries.extend_from_slice(ids);
         self.clusters.extend(ids.iter().map(|id| cluster(*id)));

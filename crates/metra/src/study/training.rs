@@ -95,6 +95,6 @@ impl Study<'_> {
             facts: fitted.facts,
             held_out,
         };
-        Model::new(narrowing, fitted.chain, origin)
+        Model::new(narrowing, fitted.chain, origin)?.with_outputs(fitted.outputs)
     }
 }

@@ -12,6 +12,8 @@ pub struct Tree {
     /// Number of each node's parent; the root is its own.
     parents: Vec<u32>,
     depths: Vec<u32>,
+    /// Steps down to the farthest leaf below each node.
+    heights: Vec<u32>,
 }
 
 impl Tree {
@@ -69,22 +71,41 @@ impl Tree {
                 depths[node] = depth;
             }
         }
+        let mut deepest_first: Vec<usize> = (0..names.len()).collect();
+        deepest_first.sort_by_key(|node| std::cmp::Reverse(depths[*node]));
+        let mut heights = vec![0; names.len()];
+        for node in deepest_first.into_iter().filter(|node| *node != root) {
+            let parent = parents[node] as usize;
+            heights[parent] = heights[parent].max(heights[node] + 1);
+        }
         Ok(Tree {
             names,
             parents,
             depths,
+            heights,
         })
     }
 
-    /// Number of a name.
-    fn find(&self, name: &str) -> Option<u32> {
-        (self.names.iter().position(|n| n == name)).map(|n| n as u32)
+    /// Node numbers of the classes of some labels; every class must be a node.
+    pub fn nodes(&self, labels: &Labels) -> Result<Vec<u32>> {
+        let known: HashMap<&str, u32> = (self.names.iter().zip(0..))
+            .map(|(name, node)| (name.as_str(), node))
+            .collect();
+        (0..labels.classes() as u32)
+            .map(|class| {
+                let name = labels.name(class);
+                known.get(name).copied().ok_or_else(|| {
+                    Error::Data(format!(
+                        "taxonomy: expected every class as a node, but class {name:?} is none"
+                    ))
+                })
+            })
+            .collect()
     }
 
-    /// Steps up from the deeper of two nodes to where their ways to the root meet.
-    fn kinship(&self, a: u32, b: u32) -> u32 {
+    /// The deepest node that two nodes both lie below, a node lying below itself.
+    pub fn common_ancestor(&self, a: u32, b: u32) -> u32 {
         let (mut a, mut b) = (a as usize, b as usize);
-        let deepest = self.depths[a].max(self.depths[b]);
         while a != b {
             if self.depths[a] >= self.depths[b] {
                 a = self.parents[a] as usize;
@@ -92,7 +113,23 @@ impl Tree {
                 b = self.parents[b] as usize;
             }
         }
-        deepest - self.depths[a]
+        a as u32
+    }
+
+    /// Steps down from a node to the farthest leaf below it: 0 for a leaf.
+    pub fn height(&self, node: u32) -> u32 {
+        self.heights[node as usize]
+    }
+
+    /// The height of the root, which no other node has.
+    pub fn root_height(&self) -> u32 {
+        self.heights.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Steps up from the deeper of two nodes to where their ways to the root meet.
+    fn kinship(&self, a: u32, b: u32) -> u32 {
+        let deepest = self.depths[a as usize].max(self.depths[b as usize]);
+        deepest - self.depths[self.common_ancestor(a, b) as usize]
     }
 }
 
@@ -108,15 +145,7 @@ pub struct Taxonomy {
 impl Taxonomy {
     /// Rows' classes and the tree; every class must be one of its nodes.
     pub fn new(labels: Labels, tree: Tree) -> Result<Self> {
-        let mut nodes = Vec::with_capacity(labels.classes());
-        for class in 0..labels.classes() as u32 {
-            let name = labels.name(class);
-            nodes.push(tree.find(name).ok_or_else(|| {
-                Error::Data(format!(
-                    "taxonomy: expected every class as a node, but class {name:?} is none"
-                ))
-            })?);
-        }
+        let nodes = tree.nodes(&labels)?;
         let kinship = (nodes.iter())
             .flat_map(|a| nodes.iter().map(|b| tree.kinship(*a, *b)))
             .collect();
@@ -130,6 +159,11 @@ impl Taxonomy {
     /// The rows' classes.
     pub fn labels(&self) -> &Labels {
         &self.labels
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// How far two classes are apart: 0 for the same, 1 for siblings, 2 for cousins, and so on.
@@ -174,6 +208,23 @@ mod tests {
         assert_eq!(taxonomy.kinship(2, 3), 2);
         // Both lie deep below the root, where chair hangs: three steps up from the deeper one.
         assert_eq!((taxonomy.kinship(3, 1), taxonomy.kinship(1, 3)), (3, 3));
+    }
+
+    #[test]
+    fn heights_by_hand() {
+        let tree = Tree::from_edges(&EDGES).unwrap();
+        let labels = Labels::from_names(&["animal", "chair", "dog", "poodle", "thing"]).unwrap();
+        let nodes = tree.nodes(&labels).unwrap();
+        // A leaf 0, dog 1 (poodle), animal 2 (dog, poodle), thing 3.
+        let heights: Vec<u32> = nodes.iter().map(|node| tree.height(*node)).collect();
+        assert_eq!(heights, [2, 0, 1, 0, 3]);
+        assert_eq!(tree.root_height(), 3);
+        let [animal, chair, dog, poodle, thing] = nodes[..] else {
+            panic!("five classes");
+        };
+        assert_eq!(tree.common_ancestor(poodle, dog), dog);
+        assert_eq!(tree.common_ancestor(animal, poodle), animal);
+        assert_eq!(tree.common_ancestor(chair, poodle), thing);
     }
 
     #[test]

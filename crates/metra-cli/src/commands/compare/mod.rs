@@ -2,6 +2,8 @@
 
 mod file;
 mod follow;
+#[cfg(feature = "images")]
+mod sheets;
 mod table;
 
 use self::file::{Asked, TRIALS};
@@ -69,6 +71,9 @@ pub(crate) struct Compare {
     /// Do not measure time and memory of a fit of each method alone
     #[arg(long)]
     no_cost: bool,
+    #[cfg(feature = "images")]
+    #[command(flatten)]
+    sheeted: sheets::Sheeted,
     /// Measure what a fit of this method costs and print it; used by the comparison itself
     #[arg(long, hide = true)]
     cost_of: Option<String>,
@@ -91,6 +96,16 @@ impl Compare {
             .iter()
             .map(|c| (*c).into())
             .collect();
+        #[cfg(feature = "images")]
+        let extra = [
+            extra,
+            self.sheeted
+                .columns()
+                .map(str::to_owned)
+                .into_iter()
+                .collect(),
+        ]
+        .concat();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
         let subject = asked.subject.clone();
         subject.with(&extra, common, |read| self.compare(asked, read, common))
@@ -223,7 +238,14 @@ impl Compare {
         write(&folder.join("results.json"), &results.to_json()?)?;
         write(&folder.join("costs.json"), &costs.to_json()?)?;
         let report = folder.join("report.html");
-        write(&report, &metra_report::html(&results, Some(&costs))?)?;
+        #[cfg(feature = "images")]
+        let page = {
+            let sheets = (self.sheeted).draw(&experiment, &log, &results, read, &folder)?;
+            metra_report::html_with_sheets(&results, Some(&costs), &sheets)?
+        };
+        #[cfg(not(feature = "images"))]
+        let page = metra_report::html(&results, Some(&costs))?;
+        write(&report, &page)?;
         if let Some(page) = &self.page {
             write(page, &metra_report::markdown(&results, Some(&costs)))?;
         }
@@ -322,5 +344,9 @@ impl Compare {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| path.display().to_string())
+    write_bytes(path, text.as_bytes())
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).with_context(|| path.display().to_string())
 }

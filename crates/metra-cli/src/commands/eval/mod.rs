@@ -41,6 +41,10 @@ pub(crate) struct Eval {
     judged: Judged,
     #[command(flatten)]
     compared: Compared,
+    /// A tree of classes, one edge a line: child, parent; with --classifier it adds hierarchical
+    /// accuracy
+    #[arg(long, value_name = "FILE", requires_all = ["label", "classifier"])]
+    taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -202,7 +206,7 @@ impl Eval {
             qrels: self.judged.qrels.as_deref(),
             compared: &self.compared,
             orderings: None,
-            taxonomy: None,
+            taxonomy: self.taxonomy.as_ref(),
         };
         let Told {
             supervision,
@@ -229,11 +233,11 @@ impl Eval {
         self.judge(&material, chain, loaded, &units, tie_rank, common)
     }
 
-    fn measures_for(&self, protocol: Protocol) -> Vec<Measure> {
-        if self.measures.is_empty() {
-            protocol.measures()
-        } else {
-            self.measures.clone()
+    /// Those asked for, or those worth showing.
+    fn measures_or(&self, shown: Vec<Measure>) -> Vec<Measure> {
+        match self.measures.is_empty() {
+            true => shown,
+            false => self.measures.clone(),
         }
     }
 
@@ -269,7 +273,7 @@ impl Eval {
         );
         let judging = Judging {
             protocol,
-            measures: self.measures_for(protocol),
+            measures: self.measures_or(protocol.measures_for(&material.supervision)),
             ties: self.ties,
             tie_rank,
             gain: self.gain,
@@ -356,7 +360,7 @@ impl Eval {
     ) -> Result<()> {
         let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);
         let options = Options {
-            measures: self.measures_for(protocol),
+            measures: self.measures_or(protocol.measures()),
             gain: self.gain,
             empty: self.empty(),
             ..Options::default()
@@ -437,7 +441,7 @@ impl Eval {
         }
         ensure!(!queries.is_empty(), "no query of the run is judged");
         let options = Options {
-            measures: self.measures_for(Protocol::Judged),
+            measures: self.measures_or(Protocol::Judged.measures()),
             ties: self.ties,
             gain: self.gain,
             empty: self.empty(),

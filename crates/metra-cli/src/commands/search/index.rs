@@ -1,9 +1,10 @@
 //! `metra search` in a folder that `metra index` wrote.
 
-use super::{Answer, Hit, Search, embed};
+use super::{Answer, Hit, Search};
 use crate::STOP;
 use crate::args::Common;
 use crate::commands::index::watch;
+use crate::load::embed;
 use crate::load::row_name;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};

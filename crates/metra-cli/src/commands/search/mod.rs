@@ -7,12 +7,11 @@ mod postgres;
 pub(crate) use postgres::conditions;
 
 use crate::args::{Columns, Common};
-use crate::load::{Loaded, in_file, load, model_groups, narrowing_of, row_name};
-use crate::{STOP, print};
+use crate::load::{Loaded, embed, label, load, narrowing_of, row_name};
+use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::data::Interruptible;
-use metra::metric::{Embedded, Embedding, Model, Side, embed_corpus};
+use metra::metric::{Embedding, Model, Side};
 use metra::search::top_k;
 use metra_files::{Filter, Run, write_run};
 use metra_stores::index::LocalIndex;
@@ -210,22 +209,4 @@ impl Search {
         }
         Ok(())
     }
-}
-
-fn embed(model: &Model, side: Side, loaded: &Loaded, common: &Common) -> Result<Embedded> {
-    let groups = model_groups(model, loaded)?;
-    let corpus = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
-    embed_corpus(
-        &model.chain,
-        side,
-        &corpus,
-        groups.as_ref(),
-        &common.storage(),
-    )
-    .map_err(|e| in_file(e, loaded))
-}
-
-fn label(loaded: &Loaded, row: u64) -> Option<String> {
-    let labels = loaded.labels.as_ref()?;
-    Some(labels.name(labels.of()[row as usize]).to_owned())
 }

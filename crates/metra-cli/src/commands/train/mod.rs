@@ -8,6 +8,7 @@ mod report;
 use self::page::Kept;
 pub(crate) use self::report::describe;
 use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
+use super::attributes::eval::{ordered_rows, table};
 use crate::args::{Away, Common};
 use crate::judging::JudgedBy;
 use crate::learning::Learning;
@@ -175,6 +176,10 @@ impl Train {
             print::fact("report", &path.display().to_string())?;
         }
         print_summary(&report.summary, name)?;
+        let ordered: Vec<_> = (report.splits.iter())
+            .map(|split| &split.ordered[..])
+            .collect();
+        table(&ordered)?;
         match pooled {
             Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
             None => Ok(()),
@@ -219,6 +224,13 @@ impl Train {
             Supervision::Comparisons(said) => Some(said.select(&parts.learned_from())?.len()),
             _ => None,
         };
+        let ordered = match fitted.outputs.is_empty() || parts.test.is_empty() {
+            true => Vec::new(),
+            false => {
+                let material = study.material;
+                ordered_rows(material.ordered(&fitted.chain, &fitted.outputs, &parts.test)?)
+            }
+        };
         let report = SplitReport {
             comparisons,
             train: parts.train.len(),
@@ -234,6 +246,7 @@ impl Train {
             measures: rows(|v| &v.rows),
             seen_items: rows(|v| &v.seen),
             unseen_items: rows(|v| &v.unseen),
+            ordered,
             skipped_queries: verdicts.as_ref().map_or(0, |v| v.base.skipped()),
             steps_per_second: reporter.speed,
             timing,

@@ -1,6 +1,7 @@
 //! What training found, as JSON and in words.
 
 use super::SplitOutcome;
+use crate::commands::attributes::eval::OrderedRow;
 use crate::load::Loaded;
 use crate::print;
 use anyhow::Result;
@@ -68,6 +69,9 @@ pub(super) struct SplitReport {
     pub(super) seen_items: Vec<print::Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) unseen_items: Vec<print::Row>,
+    /// Pairs of test rows that each attribute orders right.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) ordered: Vec<OrderedRow>,
     pub(super) skipped_queries: u64,
     pub(super) steps_per_second: Option<f64>,
     pub(super) timing: Option<Timing>,

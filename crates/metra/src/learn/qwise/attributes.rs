@@ -193,6 +193,8 @@ impl Task {
             steps += found.iterations;
             scorers.push(found.point);
         }
+        let named = orderings.orderings().iter();
+        run.outputs = named.map(|o| o.attribute().to_owned()).collect();
         run.facts.insert("newton_steps".into(), steps as f64);
         run.facts.insert("gradient".into(), farthest);
         Ok(scorers)

@@ -110,17 +110,24 @@ impl Source<'_> {
 
     /// Rows z of some constraints.
     pub(super) fn rows(&self, constraints: &[Constraint]) -> Result<Vec<f64>> {
+        let width = self.width();
+        let mut all = vec![0.0; constraints.len() * width];
+        all.par_chunks_mut(GATHERED * width)
+            .zip(constraints.par_chunks(GATHERED))
+            .try_for_each(|(rows, constraints)| self.write(constraints, rows))?;
+        Ok(all)
+    }
+
+    /// Write rows z of a few constraints, whose vectors are fetched at once.
+    fn write(&self, constraints: &[Constraint], rows: &mut [f64]) -> Result<()> {
         let ids: Vec<RowId> = (constraints.iter())
             .flat_map(|c| c.pairs().into_iter().flatten())
             .collect();
         let mut gathered = RowBuf::empty(self.corpus.dim());
         self.corpus.gather(&ids, &mut gathered)?;
-        let width = self.width();
         let count = self.features.count(self.corpus.dim());
-        let mut all = vec![0.0; constraints.len() * width];
-        for (number, (constraint, z)) in
-            (constraints.iter().zip(all.chunks_exact_mut(width))).enumerate()
-        {
+        let each = constraints.iter().zip(rows.chunks_exact_mut(self.width()));
+        for (number, (constraint, z)) in each.enumerate() {
             let row = |place: usize| gathered.row(4 * number + place);
             let psi = &mut z[..count];
             let threshold = match constraint {
@@ -142,9 +149,13 @@ impl Source<'_> {
                 z[count] = threshold;
             }
         }
-        Ok(all)
+        Ok(())
     }
 }
+
+/// Constraints whose vectors are in memory at once: blocks are far fewer than the numbers in a vector,
+/// so that all vectors together would be much more than all rows z.
+const GATHERED: usize = 64;
 
 /// λ(|w|² + b²) + Σ cost · L(z·(w, b)) over some constraints.
 pub(super) struct ConstraintLoss<'a> {

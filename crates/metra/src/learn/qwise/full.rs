@@ -15,17 +15,20 @@ use crate::supervision::Quadruplet;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The loss of quadruplets over the rows of X, and λ·tr M.
-pub(super) struct FullLoss {
+pub(super) struct FullLoss<'a> {
     /// dim × rows, so that a vector is one stretch of memory.
     rows: Mat<f64>,
     hinge: Hinge,
     costs: Costs,
     quadruplets: Vec<Quadruplet>,
+    /// Set by another thread to end the search.
+    stop: Option<&'a AtomicBool>,
 }
 
-impl FullLoss {
+impl<'a> FullLoss<'a> {
     pub(super) fn new(
         rows: Mat<f64>,
         hinge: Hinge,
@@ -37,7 +40,13 @@ impl FullLoss {
             hinge,
             costs,
             quadruplets,
+            stop: None,
         }
+    }
+
+    /// The same, until `stop` is set.
+    pub(super) fn until(self, stop: Option<&'a AtomicBool>) -> Self {
+        FullLoss { stop, ..self }
     }
 
     /// M of least objective.
@@ -63,12 +72,15 @@ fn difference(rows: &Mat<f64>, pair: [u64; 2], out: &mut [f64]) {
     }
 }
 
-impl Composite for FullLoss {
+impl Composite for FullLoss<'_> {
     fn dim(&self) -> usize {
         self.rows.nrows() * self.rows.nrows()
     }
 
     fn smooth(&mut self, point: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Error::Interrupted);
+        }
         let (dim, count) = (self.rows.nrows(), self.rows.ncols());
         let matrix = MatRef::from_column_major_slice(point, dim, dim);
         let mapped = matrix * &self.rows;
@@ -159,7 +171,7 @@ mod tests {
     use super::*;
     use crate::random::Stream;
 
-    fn loss(h: f64) -> FullLoss {
+    fn loss(h: f64) -> FullLoss<'static> {
         let mut random = Stream::new(3, "full test", 0);
         let rows = Mat::from_fn(4, 15, |_, _| random.normal());
         let quadruplets = (0..40)
@@ -239,5 +251,14 @@ mod tests {
         let map = factor(&matrix, 4).unwrap();
         let rebuilt = map.transpose() * &map;
         assert!((&rebuilt - matrix.entries()).norm_max() < 1e-10);
+    }
+
+    #[test]
+    fn it_ends_where_somebody_asks() {
+        let stop = AtomicBool::new(false);
+        assert!(loss(0.05).until(Some(&stop)).solve(3).is_ok());
+        stop.store(true, Ordering::Relaxed);
+        let asked = loss(0.05).until(Some(&stop)).solve(3);
+        assert!(matches!(asked, Err(Error::Interrupted)));
     }
 }

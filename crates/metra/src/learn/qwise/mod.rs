@@ -317,7 +317,7 @@ impl Qwise {
         run.facts.insert("scale".into(), scale);
         let rows = Mat::from_fn(rows.nrows(), rows.ncols(), |r, c| rows[(r, c)] / scale);
         let costs = self.costs(quadruplets.len());
-        let mut loss = FullLoss::new(rows, self.hinge(), costs, quadruplets);
+        let mut loss = FullLoss::new(rows, self.hinge(), costs, quadruplets).until(run.stop);
         let (matrix, found) = loss.solve(self.iterations)?;
         run.facts.insert("steps".into(), found.iterations as f64);
         run.facts.insert("residual".into(), found.residual);

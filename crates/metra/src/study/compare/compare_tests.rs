@@ -173,6 +173,37 @@ fn interruption_and_threads_change_no_byte() {
     });
 }
 
+/// Answers that are shown are those that were judged: the share of first answers that are right is P@1.
+#[test]
+fn answers_are_those_of_the_metric_that_was_judged() {
+    with(|experiment| {
+        let mut log = Log::in_memory();
+        let results = run(experiment, &mut log, 2).unwrap();
+        let stop = AtomicBool::new(false);
+        for (split, name) in [(0, "Euclid"), (1, "LDA"), (1, "WARCA")] {
+            let ranked = experiment.ranked(&log, name, split, 3, &stop).unwrap();
+            let ranked = ranked.unwrap();
+            let test = &experiment.splits[split].0.test;
+            let held_out = |unit: &u64| test.contains(unit);
+            assert!(
+                ranked
+                    .iter()
+                    .all(|r| held_out(&r.query) && r.found.len() == 3)
+            );
+            assert!((ranked.iter().flat_map(|r| &r.found)).all(|a| held_out(&a.item)));
+            let first = ranked.iter().filter(|r| r.first_right == 1).count();
+            let line = results.lines.iter().find(|line| line.name == name).unwrap();
+            let judged = line.splits[split].values[1];
+            assert!(
+                (first as f64 / ranked.len() as f64 - judged).abs() < 1e-9,
+                "{name}"
+            );
+        }
+        assert!(experiment.ranked(&log, "LDA", 2, 3, &stop).is_err());
+        assert!(experiment.ranked(&log, "none", 0, 3, &stop).is_err());
+    });
+}
+
 #[test]
 fn settings_are_the_best_on_validation_and_tables_are_means_over_queries() {
     with(|experiment| {

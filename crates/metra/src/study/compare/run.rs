@@ -10,7 +10,7 @@ use super::state::{Job, State, Task, Work};
 use super::{Experiment, summary};
 use crate::learn::{Observer, Progress};
 use crate::study::cost::{peak_memory, product_seconds, timed_on_thread};
-use crate::study::{Fitted, Watch};
+use crate::study::{Chosen, Fitted, Ranking, Watch};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,16 +261,9 @@ impl Experiment<'_> {
         method: &str,
         stop: &AtomicBool,
     ) -> Result<Option<Record>> {
-        let number = self.methods.iter().position(|m| m.name == method);
-        let number = number.ok_or_else(|| {
-            let expected = "the name of a method of this comparison";
-            Error::parameter("method", expected, format!("{method:?}"))
-        })?;
-        let state = State::new(self, log)?;
-        let Next::Judge(combination, best) = state.course(0, number).next() else {
+        let Some((number, chosen)) = self.chosen_on(log, method, 0)? else {
             return Ok(None);
         };
-        let chosen = self.chosen(number, combination, best)?;
         let key = self.judge_key(0, number, &chosen)?;
         let (tell, _told) = channel();
         let mut watch = Forward {
@@ -295,6 +288,57 @@ impl Experiment<'_> {
             fit_peak_bytes,
             product_seconds: product_seconds(),
         }))
+    }
+
+    /// The `k` answers that a method gave to every query of a split's test part. The log keeps measures
+    /// and not answers, so the method is fitted again as it was judged: with the settings that the log
+    /// says were chosen there, on the same units, with the same seed. `None` where it failed.
+    pub fn ranked(
+        &self,
+        log: &Log,
+        method: &str,
+        split: usize,
+        k: usize,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<Ranking>>> {
+        let Some((number, chosen)) = self.chosen_on(log, method, split)? else {
+            return Ok(None);
+        };
+        let (tell, _told) = channel();
+        let mut watch = Forward {
+            worker: 0,
+            tell: &tell,
+            last: Instant::now(),
+        };
+        let study = self.study(number, split);
+        let parts = &self.splits[split].0;
+        let trained = learned_from(parts);
+        let fitted = study.fit(&trained, &chosen, &mut watch, Some(stop));
+        let ranked = fitted.and_then(|Fitted { chain, .. }| {
+            (self.material).ranked(&chain, &parts.test, &trained, &study.judging, k)
+        });
+        Ok(fallible(ranked)?.0)
+    }
+
+    /// The method's number and what the log says was chosen for it on a split; `None` where all of its
+    /// trials failed.
+    fn chosen_on(&self, log: &Log, method: &str, split: usize) -> Result<Option<(usize, Chosen)>> {
+        let number = self.methods.iter().position(|m| m.name == method);
+        let number = number.ok_or_else(|| {
+            let expected = "the name of a method of this comparison";
+            Error::parameter("method", expected, format!("{method:?}"))
+        })?;
+        if split >= self.splits.len() {
+            let expected = format!("below {}", self.splits.len());
+            return Err(Error::parameter("split", expected, split));
+        }
+        let state = State::new(self, log)?;
+        Ok(match state.course(split, number).next() {
+            Next::Judge(combination, best) => {
+                Some((number, self.chosen(number, combination, best)?))
+            }
+            _ => None,
+        })
     }
 }
 

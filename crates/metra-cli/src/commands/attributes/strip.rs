@@ -1,0 +1,133 @@
+//! A strip of pictures beside a ranking: rows of a table are looked up by their path and drawn with
+//! their numbers below them.
+
+use crate::STOP;
+use crate::load::Loaded;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::data::RowId;
+use metra_images::encode::{jpeg, png};
+use metra_images::sheet::{Frame, Sheet, Tile};
+use metra_images::{Limits, Picture, decode};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Where a strip goes and where its pictures come from.
+#[derive(Args)]
+pub(super) struct Strip {
+    /// Draw the pictures here (.png or .jpg)
+    #[arg(long, value_name = "FILE", help_heading = "A strip of pictures")]
+    strip: Option<PathBuf>,
+    /// Folder that the paths of pictures begin at
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = ".",
+        help_heading = "A strip of pictures"
+    )]
+    images: PathBuf,
+    /// Column of the pictures' paths
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        default_value = "path",
+        help_heading = "A strip of pictures"
+    )]
+    path: String,
+    /// Height of a picture
+    #[arg(
+        long,
+        value_name = "PIXELS",
+        default_value_t = 96,
+        help_heading = "A strip of pictures"
+    )]
+    height: u32,
+}
+
+/// Pictures beside each other; more begin a new row.
+const COLUMNS: usize = 12;
+
+impl Strip {
+    /// Columns that a strip needs.
+    pub(super) fn columns(&self) -> Vec<&str> {
+        self.strip.iter().map(|_| self.path.as_str()).collect()
+    }
+
+    /// Draw a strip, if one was asked for: `asked` comes first, in a frame, where there is one.
+    /// Gives the file. Pictures that cannot be read are boxes, with a warning each; where none can,
+    /// it is an error.
+    pub(super) fn draw(
+        &self,
+        loaded: &Loaded,
+        heading: &str,
+        asked: Option<(RowId, String)>,
+        shown: &[(RowId, String)],
+    ) -> Result<Option<&Path>> {
+        let Some(path) = &self.strip else {
+            return Ok(None);
+        };
+        let mut read = 0;
+        let mut tile = |(row, caption): &(RowId, String), frame| -> Result<Tile> {
+            if STOP.load(Ordering::Relaxed) {
+                return Err(metra::Error::Interrupted.into());
+            }
+            let name = loaded.table.column(&self.path)?.get(*row as usize);
+            let file = self.images.join(name.as_ref());
+            let picture = match decode::decode(&file, Limits::default()) {
+                Ok(picture) => Some(picture),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    None
+                }
+            };
+            read += u32::from(picture.is_some());
+            Ok(Tile {
+                picture,
+                frame,
+                caption: caption.clone(),
+            })
+        };
+        let query = asked.as_ref().map(|asked| tile(asked, Some(Frame::Asked)));
+        let query = query.transpose()?;
+        let tiles = shown.iter().map(|row| tile(row, None));
+        let tiles = tiles.collect::<Result<Vec<Tile>>>()?;
+        ensure!(
+            read > 0,
+            "--strip: expected pictures at the paths of column {:?} below {}, but none could be \
+             read: is --images the right folder?",
+            self.path,
+            self.images.display()
+        );
+        let mut sheet = Sheet::new(self.height);
+        sheet.heading(heading);
+        match query {
+            Some(query) => sheet.ranked(query, tiles),
+            None => sheet.strip(tiles, COLUMNS),
+        };
+        save(path, &sheet.draw()?)?;
+        Ok(Some(path))
+    }
+}
+
+/// Write a picture whole or not at all; its name says as what.
+fn save(path: &Path, picture: &Picture) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let bytes = match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("jpg" | "jpeg") => jpeg(picture, 90)?,
+        Some("png") => png(picture)?,
+        _ => bail!(
+            "--strip: expected a file name that ends in .png or .jpg, but found {}",
+            path.display()
+        ),
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let place = || path.display().to_string();
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
+    file.write_all(&bytes).with_context(place)?;
+    file.persist(path).with_context(place)?;
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! Weights of a page's cells: learned by `qwise` with `form=blocks`, kept in an ordinary model file.
+//!
+//! D(v, u) = Σ w_c |v_c − u_c| over the cells c of the grid. The model file is that of any metric, whose
+//! facts also say the grid, the screenshots' size and the threshold, so that `metra inspect` shows it and a
+//! later screenshot is cut and compared in the same way.
+
+use super::{Described, Frame, Labelled, Series, by_time, threshold};
+use crate::{Error, Result};
+use metra::data::fingerprint;
+use metra::learn::qwise::{Form, Qwise};
+use metra::learn::{Learner, Problem, Run};
+use metra::metric::{Chain, Map, Model, Origin, Space};
+use metra::supervision::{Comparisons, Supervision};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// How weights are learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learning {
+    /// Weight of |w|² beside the mean loss. Without one, 0.1, which keeps weights off cells that differed by
+    /// chance; with labelled pairs 0.001, since a strong pull to 0 keeps scores below the threshold's margin.
+    pub lambda: Option<f64>,
+    /// Comparisons to draw.
+    pub count: usize,
+    /// How much all labelled pairs together count beside all comparisons by time.
+    pub labels: f64,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for Learning {
+    fn default() -> Self {
+        Learning {
+            lambda: None,
+            count: 20_000,
+            labels: 1.0,
+            seed: 0,
+        }
+    }
+}
+
+/// What was learned about a page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageModel {
+    model: Model,
+    side: usize,
+    frame: Frame,
+    threshold: f64,
+    /// One a cell, row by row from the top.
+    weights: Vec<f64>,
+}
+
+/// Versions below which no far pair is far enough.
+const LEAST_VERSIONS: usize = 10;
+
+/// Facts of the model file.
+const SIDE: &str = "page_cells";
+const WIDTH: &str = "page_width";
+const HEIGHT: &str = "page_height";
+const THRESHOLD: &str = "page_threshold";
+const LABELS: &str = "page_labels";
+
+impl PageModel {
+    /// Learn from the order of versions in time, and from labelled pairs where there are some: then both
+    /// kinds must be among them, and the threshold is learned as well. Without labels it lies between the
+    /// two heaps of the successive pairs' scores.
+    pub fn learn(
+        series: &Series,
+        described: &Described,
+        labels: &[Labelled],
+        settings: &Learning,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
+        series.expect(LEAST_VERSIONS, "to learn from")?;
+        let quadruplets = by_time(&series.times(), settings.count, settings.seed);
+        if quadruplets.is_empty() {
+            return Err(Error::found(
+                "series",
+                "expected versions spread over more than eight times the time between two of them, found \
+                 none: take them at regular times",
+            ));
+        }
+        let pairs = |changed: bool| -> Vec<[u64; 2]> {
+            let said = labels.iter().filter(|label| label.changed == changed);
+            said.map(|label| label.pair.map(|place| place as u64))
+                .collect()
+        };
+        let (same, changed) = (pairs(false), pairs(true));
+        if same.is_empty() != changed.is_empty() {
+            return Err(Error::found(
+                "labels",
+                format!(
+                    "expected pairs of both kinds to learn from, found {} the same and {} changed",
+                    same.len(),
+                    changed.len()
+                ),
+            ));
+        }
+        let pair_cost = match labels.len() {
+            0 => 1.0,
+            some => settings.labels * quadruplets.len() as f64 / some as f64,
+        };
+        let said = Comparisons::new(described.versions() as u64)
+            .with_quadruplets(&quadruplets)?
+            .with_pairs(&same, &changed)?;
+        let supervision = Supervision::Comparisons(said);
+        let learner = Qwise {
+            form: Form::Blocks,
+            block: described.block(),
+            lambda: (settings.lambda).unwrap_or(if labels.is_empty() { 0.1 } else { 1e-3 }),
+            pair_cost,
+            ..Qwise::default()
+        }
+        .check()?;
+        let mut run = Run::new(settings.seed);
+        run.stop = Some(stop);
+        let map = learner.fit(&Problem::new(described.corpus(), &supervision)?, &mut run)?;
+        let space = Space::Blocks {
+            size: described.block() as u32,
+        };
+        let chain = Chain::new(described.corpus().dim(), Vec::new(), map, space)?;
+        let weights = weights_of(&chain, described.side())?;
+        let threshold = match run.facts.get("threshold") {
+            Some(learned) => *learned,
+            None => threshold::between(&successive(described, &weights)?).unwrap_or(0.0),
+        };
+        let frame = described.frame();
+        let facts = [
+            (SIDE, described.side() as f64),
+            (WIDTH, f64::from(frame.width)),
+            (HEIGHT, f64::from(frame.height)),
+            (THRESHOLD, threshold),
+            (LABELS, labels.len() as f64),
+        ];
+        run.facts
+            .extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        let origin = Origin {
+            method: learner.name().into(),
+            parameters: Learner::parameters(&learner),
+            prepare: "none".into(),
+            seed: settings.seed,
+            data: fingerprint(described.corpus())?,
+            supervision: supervision.fingerprint(),
+            facts: run.facts,
+            held_out: None,
+        };
+        Ok(PageModel {
+            model: Model::new(None, chain, origin)?,
+            side: described.side(),
+            frame,
+            threshold,
+            weights,
+        })
+    }
+
+    /// Read one from its file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let model = Model::load(path)?;
+        let fact = |name: &str| {
+            (model.origin.facts.get(name).copied()).ok_or_else(|| {
+                let problem = format!(
+                    "expected a model by metra pages learn, found one without the fact {name}"
+                );
+                Error::found(path.display().to_string(), problem)
+            })
+        };
+        let (side, threshold) = (fact(SIDE)? as usize, fact(THRESHOLD)?);
+        let frame = Frame {
+            width: fact(WIDTH)? as u32,
+            height: fact(HEIGHT)? as u32,
+        };
+        let weights = weights_of(&model.chain, side)?;
+        Ok(PageModel {
+            model,
+            side,
+            frame,
+            threshold,
+            weights,
+        })
+    }
+
+    /// Write the model file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(self.model.save(path)?)
+    }
+
+    /// The metric with its origin.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Cells from left to right, and as many from top to bottom.
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// The size to which screenshots are brought.
+    pub fn frame(&self) -> Frame {
+        self.frame
+    }
+
+    /// Scores above this are changes that matter.
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// Labelled pairs it was learned from.
+    pub fn labels(&self) -> usize {
+        self.model
+            .origin
+            .facts
+            .get(LABELS)
+            .map_or(0, |count| *count as usize)
+    }
+
+    /// A weight for every cell, row by row from the top.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// What every cell adds to the score of two versions: weight times distance.
+    pub fn parts(&self, described: &Described, a: usize, b: usize) -> Result<Vec<f64>> {
+        let distances = described.distances(a, b)?;
+        if distances.len() != self.weights.len() {
+            let (expected, found) = (self.weights.len(), distances.len());
+            return Err(metra::Error::shape("cells of the descriptor", expected, found).into());
+        }
+        Ok(distances
+            .iter()
+            .zip(&self.weights)
+            .map(|(d, w)| d * w)
+            .collect())
+    }
+}
+
+fn successive(described: &Described, weights: &[f64]) -> Result<Vec<f64>> {
+    (1..described.versions())
+        .map(|later| {
+            let distances = described.distances(later - 1, later)?;
+            Ok(distances.iter().zip(weights).map(|(d, w)| d * w).sum())
+        })
+        .collect()
+}
+
+/// All numbers of a cell have its weight.
+fn weights_of(chain: &Chain, side: usize) -> Result<Vec<f64>> {
+    let cells = side * side;
+    match chain.map() {
+        Map::Diagonal(factors)
+            if cells > 0 && !factors.is_empty() && factors.len().is_multiple_of(cells) =>
+        {
+            let cells = factors.chunks_exact(factors.len() / cells);
+            Ok(cells
+                .filter_map(|cell| cell.first())
+                .map(|w| f64::from(*w))
+                .collect())
+        }
+        _ => Err(Error::found(
+            "model",
+            format!("expected weights of {side} × {side} cells, found another map"),
+        )),
+    }
+}
+
+#[cfg(test)]
+#[path = "page_model_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! Hierarchical accuracy: taking a poodle for a beagle is a smaller mistake than taking it for a
+//! chair.
+//!
+//! The error of a class found is the height of its lowest common ancestor with the true class, the
+//! height of a node being the steps down to the farthest leaf below it: the hierarchical cost of
+//! Deng, Berg, Li & Fei-Fei ("What does classifying more than 10,000 image categories tell us?",
+//! ECCV 2010), which Verma, Mahajan, Sellamanickam & Nair report for learned metrics ("Learning
+//! hierarchical similarity metrics", CVPR 2012). Departs from them: it is divided by the height of
+//! the root and taken from 1, so that it stands beside accuracy and larger is better. Heights are
+//! those of the whole tree, so that a part of the rows does not change what a mistake counts.
+
+use crate::Result;
+use crate::supervision::{Labels, Tree};
+
+/// Classes of asked rows and classes that can be found, as nodes of one tree.
+#[derive(Debug, Clone)]
+pub struct Kin<'a> {
+    tree: &'a Tree,
+    asked: Vec<u32>,
+    found: Vec<u32>,
+}
+
+impl<'a> Kin<'a> {
+    /// The classes of `asked` and of `found`, each numbered for itself, must be nodes of the tree.
+    pub fn new(tree: &'a Tree, asked: &Labels, found: &Labels) -> Result<Self> {
+        Ok(Kin {
+            tree,
+            asked: tree.nodes(asked)?,
+            found: tree.nodes(found)?,
+        })
+    }
+
+    /// 1 − height of the lowest common ancestor / height of the root: 1 for the right class,
+    /// wherever in the tree it hangs, and 0 where only the root joins the two or no class was
+    /// found. O(depth of the tree).
+    pub fn accuracy(&self, asked: u32, found: u32) -> f64 {
+        let class = self.asked.get(asked as usize);
+        let (Some(&asked), Some(&found)) = (class, self.found.get(found as usize)) else {
+            return 0.0;
+        };
+        // An inner node has a height, but a class that was found is no mistake.
+        if asked == found {
+            return 1.0;
+        }
+        let meeting = self.tree.common_ancestor(asked, found);
+        // Two different nodes have a root above a leaf, so its height is at least 1.
+        1.0 - f64::from(self.tree.height(meeting)) / f64::from(self.tree.root_height())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_by_hand() {
+        // thing > (animal > (dog > (poodle, beagle), cat > tabby), chair): heights 3, 2, 1, 1, 0.
+        let edges = [
+            ("poodle", "dog"),
+            ("beagle", "dog"),
+            ("tabby", "cat"),
+            ("dog", "animal"),
+            ("cat", "animal"),
+            ("animal", "thing"),
+            ("chair", "thing"),
+        ];
+        let tree = Tree::from_edges(&edges).unwrap();
+        let asked = Labels::from_names(&["poodle", "dog", "chair"]).unwrap();
+        let found = Labels::from_names(&["poodle", "beagle", "tabby", "dog", "chair"]).unwrap();
+        let kin = Kin::new(&tree, &asked, &found).unwrap();
+        let number = |labels: &Labels, name: &str| {
+            let mut classes = 0..labels.classes() as u32;
+            classes.find(|class| labels.name(*class) == name).unwrap()
+        };
+        let third = 1.0 / 3.0;
+        for (is, taken_for, expected) in [
+            ("poodle", "poodle", 1.0),
+            ("poodle", "beagle", 1.0 - third),
+            ("poodle", "tabby", 1.0 - 2.0 * third),
+            ("poodle", "chair", 0.0),
+            // Too general or too special: they meet at dog, of height 1.
+            ("poodle", "dog", 1.0 - third),
+            ("dog", "poodle", 1.0 - third),
+            // An inner node that was found is right, although its height is 1.
+            ("dog", "dog", 1.0),
+            ("chair", "poodle", 0.0),
+        ] {
+            let value = kin.accuracy(number(&asked, is), number(&found, taken_for));
+            assert!(
+                (value - expected).abs() < 1e-12,
+                "{is} as {taken_for}: {value}"
+            );
+        }
+        assert_eq!(kin.accuracy(0, u32::MAX), 0.0);
+        let sofa = Labels::from_names(&["sofa"]).unwrap();
+        assert!(Kin::new(&tree, &sofa, &found).is_err());
+    }
+}
