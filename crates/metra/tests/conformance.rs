@@ -54,6 +54,7 @@ table! {
     loreta: "loreta", &[("rank", "4"), ("steps", "20")], Labels, true, false;
     mlr: "mlr", &[], Labels, true, true;
     mlapg: "mlapg", &[], Labels, true, true;
+    svmml: "svmml", &[], Labels, true, false;
     pcca: "pcca", &[("rank", "4")], Labels, true, false;
     kernel_pcca: "kernel-pcca", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;

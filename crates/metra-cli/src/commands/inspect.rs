@@ -44,11 +44,17 @@ impl Inspect {
                 Map::LowRank(_) => "low-rank, the same for queries and items".into(),
                 Map::Diagonal(_) => "a factor for every column".into(),
                 Map::Bilinear { .. } => "bilinear: one map for queries, another for items".into(),
-                Map::Indefinite(map) => format!(
-                    "indefinite: {} directions count for the distance, {} against it",
-                    map.positive(),
-                    map.map().output_dim() - map.positive()
-                ),
+                Map::Indefinite(map) => {
+                    let ([near, far], [more, less]) =
+                        (map.signs().differences(), map.signs().sums());
+                    let sums = match more + less {
+                        0 => String::new(),
+                        _ => format!("; {more} sums for it, {less} against it"),
+                    };
+                    format!(
+                        "indefinite: {near} directions count for the distance, {far} against it{sums}"
+                    )
+                }
                 Map::Kernel(map) => format!(
                     "{:?} kernel with {} landmarks; the file holds these training vectors",
                     map.kernel(),

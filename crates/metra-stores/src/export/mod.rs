@@ -19,7 +19,7 @@ pub use sql::{Columns, write_sql};
 
 use crate::{Error, Result};
 use metra::data::{ElementMap, Narrowing};
-use metra::metric::{Embedding, LowRank, Map, Model, Plan, Side, Step, fold};
+use metra::metric::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
 
 /// What is exported: the way of queries or of items, from vectors as a user has them.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct Export {
     output_dim: usize,
     narrowing: Option<Narrowing>,
     steps: Vec<Step>,
-    indefinite: Option<Signs>,
+    indefinite: Option<Squares>,
     compare: String,
     method: String,
     side: Side,
@@ -36,11 +36,11 @@ pub struct Export {
 
 /// The coordinates of an indefinite metric's own: see `metra::metric::Indefinite`.
 #[derive(Debug, Clone, Copy)]
-struct Signs {
+struct Squares {
     /// After so many steps.
     after: usize,
-    /// Coordinates that count for the distance; those behind count against it.
-    positive: usize,
+    /// How coordinates count.
+    signs: Signs,
 }
 
 /// What is left where neighbouring affine steps are folded.
@@ -58,9 +58,9 @@ impl Export {
         let (steps, space) = (model.chain.steps_of(side), model.chain.space().to_string());
         let mut export = Self::new(model, side, steps, space)?;
         if let Map::Indefinite(map) = model.chain.map() {
-            export.indefinite = Some(Signs {
+            export.indefinite = Some(Squares {
                 after: export.steps.len(),
-                positive: map.positive(),
+                signs: map.signs(),
             });
             export.output_dim = map.output_dim();
         }

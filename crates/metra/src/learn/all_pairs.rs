@@ -36,6 +36,8 @@ pub(super) trait QueryLoss: Sync {
 /// What a loss comes to over all pairs.
 pub(super) struct Judged {
     pub(super) loss: f64,
+    /// Sum of all slopes: that by a constant.
+    pub(super) total: f64,
     /// Slope by A.
     pub(super) own: Mat<f64>,
     /// Slope by B.
@@ -153,6 +155,7 @@ impl<'a> AllPairs<'a> {
         let crossed = times(self.queries.rows(), between);
         let mut judged = Judged {
             loss: 0.0,
+            total: 0.0,
             own: Mat::zeros(dim, dim),
             cross: Mat::zeros(dim, dim),
         };
@@ -207,6 +210,7 @@ impl<'a> AllPairs<'a> {
                 judged.cross.as_mut(),
             );
         }
+        judged.total = by_query.iter().sum();
         weighted(self.queries.rows(), &by_query, &mut judged.own);
         weighted(self.items.rows(), &by_item, &mut judged.own);
         judged

@@ -35,6 +35,7 @@ mod reduce;
 pub mod registry;
 pub mod rounds;
 pub mod slr;
+mod svmml;
 pub mod warca;
 mod warp;
 mod whole;
@@ -58,6 +59,7 @@ pub use parameters::{Checked, Choice, Parameter, ParameterValue, Parameters};
 pub use pcca::{KernelPcca, Pcca};
 pub use prepare::{Prepared, PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};
 pub use principal::{Pca, Whitening};
+pub use svmml::Svmml;
 pub use xqda::Xqda;
 
 use crate::data::Corpus;

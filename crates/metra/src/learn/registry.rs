@@ -6,7 +6,7 @@ use super::warca::{KernelWarca, Warca};
 use super::{
     Checked, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Learner, Lfda, Lmnn,
     Loreta, Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Parameter, Parameters, Pca, Pcca,
-    ProxyAnchor, SupCon, Whitening, Xqda,
+    ProxyAnchor, SupCon, Svmml, Whitening, Xqda,
 };
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -166,6 +166,14 @@ pub const ENTRIES: &[Entry] = &[
         parameters: Mlapg::describe,
         grid: &[("lambda", &["0", "1e-3", "1e-2"])],
         build: |values| boxed(read::<Mlapg>(values)?.check()),
+    },
+    Entry {
+        name: "svmml",
+        summary: "Decision with a locally adaptive threshold, by a squared hinge over all pairs.",
+        needs: "labels, relevance judgements or similar pairs",
+        parameters: Svmml::describe,
+        grid: &[("lambda", &["1e-4", "1e-3", "1e-2"])],
+        build: |values| boxed(read::<Svmml>(values)?.check()),
     },
     Entry {
         name: "pcca",

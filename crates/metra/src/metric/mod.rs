@@ -13,7 +13,7 @@ mod space;
 
 pub use chain::{Chain, Step};
 pub use embed::{Embedded, Side, Storage, embed_corpus, for_each_embedded};
-pub use indefinite::Indefinite;
+pub use indefinite::{Indefinite, Signs};
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
 pub use model::{Decision, Gain, HeldOut, Model, Origin};

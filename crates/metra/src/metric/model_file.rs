@@ -5,7 +5,7 @@
 //! anything is believed, and the parts' meaning before a model exists.
 
 use super::model::{Decision, Model, Origin};
-use super::{Chain, Indefinite, KernelMap, LowRank, Map, Space, Step};
+use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step};
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, RowBuf, Rows};
 use crate::{Error, Result};
@@ -78,7 +78,14 @@ enum MapHeader {
     Indefinite {
         positive: usize,
         offset: bool,
+        /// Left out where there are none, so that files from before them keep their digest.
+        #[serde(default, skip_serializing_if = "no_sums")]
+        sums: [usize; 2],
     },
+}
+
+fn no_sums(sums: &[usize; 2]) -> bool {
+    *sums == [0, 0]
 }
 
 struct Tensor {
@@ -158,8 +165,9 @@ impl Model {
                 MapHeader::Kernel { kernel, offset }
             }),
             Map::Indefinite(map) => MapHeader::Indefinite {
-                positive: map.positive(),
+                positive: map.signs().differences()[0],
                 offset: put_map(&mut tensors, "map.", map.map()),
+                sums: map.signs().sums(),
             },
         };
         if let Some(narrowing) = &self.narrowing {
@@ -484,9 +492,22 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
         MapHeader::Kernel { kernel, offset } => {
             Map::Kernel(tensors.kernel("map.", kernel, offset)?)
         }
-        MapHeader::Indefinite { positive, offset } => {
+        MapHeader::Indefinite {
+            positive,
+            offset,
+            sums,
+        } => {
             let map = tensors.map("map.", offset)?;
-            Map::Indefinite(Indefinite::new(map, positive).map_err(broken)?)
+            let counted = [positive, sums[0], sums[1]];
+            let counted = counted
+                .iter()
+                .try_fold(0_usize, |sum, n| sum.checked_add(*n));
+            let negative = counted.and_then(|counted| map.output_dim().checked_sub(counted));
+            let negative = negative.ok_or_else(|| {
+                Error::Model("the map has fewer rows than its signs speak of".into())
+            })?;
+            let signs = Signs::new([positive, negative], sums);
+            Map::Indefinite(Indefinite::with_signs(map, signs).map_err(broken)?)
         }
     };
     if let Some(name) = tensors.0.keys().next() {

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
 use metra::linalg::{Kernel, Rows};
-use metra::metric::{KernelMap, LowRank, Side, Step};
+use metra::metric::{KernelMap, LowRank, Side, Signs, Step};
 use std::io::Write;
 
 /// Version of the set of operators, that of ONNX 1.12 (2022).
@@ -49,11 +49,10 @@ pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
             groups = Some(names.as_slice());
         }
         at = apply(&mut graph, step, &at);
-        if let (Some(signs), Step::Project(map)) = (export.indefinite, step)
-            && signs.after == number + 1
+        if let Some(squares) = export.indefinite
+            && squares.after == number + 1
         {
-            let (rank, positive) = (map.output_dim(), signs.positive);
-            at = indefinite(&mut graph, export.side, rank, positive, &at);
+            at = indefinite(&mut graph, export.side, squares.signs, &at);
         }
     }
     graph.rename(&at, "embedding");
@@ -126,16 +125,18 @@ fn rows(graph: &mut Graph, rows: Rows<'_>) -> String {
     graph.f32s(&[rows.len(), rows.dim()], rows.values())
 }
 
-/// What `metra::metric::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Sz, −1, −zᵀSz) of queries.
-fn indefinite(graph: &mut Graph, side: Side, rank: usize, positive: usize, at: &str) -> String {
-    let signs: Vec<f64> = (0..rank)
-        .map(|place| if place < positive { 1.0 } else { -1.0 })
+/// What `metra::metric::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Cz, −1, −zᵀSz) of queries.
+fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
+    let rank = signs.len();
+    let own: Vec<f64> = (0..rank).map(|direction| signs.own(direction)).collect();
+    let crossed: Vec<f64> = (0..rank)
+        .map(|direction| signs.crossed(direction))
         .collect();
     let query = side == Side::Query;
-    let signs = graph.f64s(&[rank], &signs);
+    let own = graph.f64s(&[rank], &own);
     let wide = graph.cast(at, Number::F64);
-    let turned = graph.node("Mul", &[&wide, &signs]);
-    let squares = graph.node("Mul", &[&wide, &turned]);
+    let signed = graph.node("Mul", &[&wide, &own]);
+    let squares = graph.node("Mul", &[&wide, &signed]);
     let own = graph.sum_last(&squares, true);
     let zero = graph.f64s(&[], &[0.0]);
     // A column of one number that has as many rows as the sums.
@@ -143,6 +144,8 @@ fn indefinite(graph: &mut Graph, side: Side, rank: usize, positive: usize, at: &
     let number = graph.f64s(&[], &[if query { -1.0 } else { 1.0 }]);
     let number = graph.node("Add", &[&none, &number]);
     let all = if query {
+        let crossed = graph.f64s(&[rank], &crossed);
+        let turned = graph.node("Mul", &[&wide, &crossed]);
         let two = graph.f64s(&[], &[2.0]);
         let twice = graph.node("Mul", &[&turned, &two]);
         let minus = graph.node("Neg", &[&own]);

@@ -25,7 +25,7 @@ impl Plan {
                 self.subtract_centre(&mut mapped);
                 out.reset(mapped.len(), self.item_dim());
                 for (number, row) in mapped.rows().iter().enumerate() {
-                    let own = -0.5 * signed_square(row, self.positive);
+                    let own = -0.5 * signed_square(row, self.signs);
                     write(out.row_mut(number), row.iter().copied().chain([own as f32]));
                 }
             }
@@ -45,8 +45,7 @@ impl Plan {
                 for (number, (row, z)) in batch.rows.iter().zip(mapped.rows().iter()).enumerate() {
                     let squares = z.iter().enumerate().map(|(at, value)| {
                         let origin = centre.as_ref().and_then(|c| c.get(at)).unwrap_or(&0.0);
-                        let square = (f64::from(*value) - origin).powi(2);
-                        if at < self.positive { square } else { -square }
+                        self.signs.own(at) * (f64::from(*value) - origin).powi(2)
                     });
                     let own = -0.5 * squares.sum::<f64>();
                     let stored = row.iter().map(|v| f64::from(*v) / input.scale);
@@ -84,7 +83,7 @@ impl Plan {
                 for (number, row) in mapped.rows().iter().enumerate() {
                     let asked = out.row_mut(number);
                     write(asked, row.iter().copied().chain([1.0]));
-                    turn(&mut asked[..row.len()], self.positive);
+                    turn(&mut asked[..row.len()], self.signs);
                 }
             }
             Form::Input(input) => {
@@ -101,14 +100,14 @@ impl Plan {
             }
             Form::InputAndNorm(input) => {
                 let mut centre = self.wide_centre();
-                for origin in centre.iter_mut().flatten().skip(self.positive) {
-                    *origin = -*origin;
+                for (at, origin) in centre.iter_mut().flatten().enumerate() {
+                    *origin *= self.signs.crossed(at);
                 }
                 for row in mapped
                     .values_mut()
                     .chunks_exact_mut(self.chain.output_dim())
                 {
-                    turn(row, self.positive);
+                    turn(row, self.signs);
                 }
                 let ones = vec![1.0; mapped.len()];
                 let affine = &input.affine;

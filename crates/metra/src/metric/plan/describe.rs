@@ -88,7 +88,7 @@ impl Plan {
     }
 
     fn both_sides(&self) -> (&'static str, &'static str) {
-        let definite = self.positive >= super::Embedding::output_dim(&*self.chain);
+        let definite = self.signs.is_definite();
         match &self.form {
             Form::Mapped { untouched: true } if self.items_stay() => {
                 ("the items as they are", "the mapped query")

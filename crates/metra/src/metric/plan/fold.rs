@@ -40,9 +40,7 @@ impl Plan {
     pub fn query_steps(&self) -> Result<Vec<Step>> {
         let mut steps = self.chain.steps_of(Side::Query);
         let rank = self.chain.output_dim();
-        let signs: Vec<f64> = (0..rank)
-            .map(|at| if at < self.positive { 1.0 } else { -1.0 })
-            .collect();
+        let signs: Vec<f64> = (0..rank).map(|at| self.signs.crossed(at)).collect();
         match &self.form {
             Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
                 steps.extend(self.at_the_end());

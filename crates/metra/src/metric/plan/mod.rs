@@ -49,7 +49,7 @@ pub use fold::fold;
 pub use store::{Element, Store};
 pub use wish::{Distance, Way, Wish};
 
-use super::{Chain, Embedding, Model, Space};
+use super::{Chain, Embedding, Model, Signs, Space};
 use crate::data::Batch;
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
@@ -77,9 +77,8 @@ pub struct Plan {
     form: Form,
     /// Taken from mapped vectors of both sides.
     centre: Option<Vec<f32>>,
-    /// Mapped coordinates that count for a squared distance; the others, which only an indefinite
-    /// metric has, count against it. `chain` ends with the map inside it then.
-    positive: usize,
+    /// How mapped coordinates count; of an indefinite metric `chain` ends with the map inside it.
+    signs: Signs,
 }
 
 /// One way that was looked at for a wish.
@@ -292,7 +291,11 @@ impl Plan {
         if let Some(value) = centre.iter().find(|v| !v.is_finite()) {
             return Err(Error::parameter("the plan's centre", "finite", value));
         }
-        self.centre = Some(centre);
+        // Sums have no free origin: moving both sides would move them.
+        let signs = self.signs;
+        let free = centre.into_iter().enumerate();
+        let free = free.map(|(at, value)| if signs.is_sum(at) { 0.0 } else { value });
+        self.centre = Some(free.collect());
         Ok(self)
     }
 

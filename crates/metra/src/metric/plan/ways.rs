@@ -2,7 +2,7 @@
 
 use super::{Affine, Distance, Form, Input, Plan, Surveyed, Way, Wish};
 use crate::data::Narrowing;
-use crate::metric::{Chain, Embedding, Map, Space};
+use crate::metric::{Chain, Embedding, Map, Signs, Space};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ fn against(plan: &Plan, wish: &Wish) -> Option<String> {
 /// Every way in the order of preference: mapped vectors are small and any store's index takes them;
 /// then what leaves items alone; then what writes them in other forms, the smaller first.
 fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan, Refusal>>> {
-    let (chain, positive) = inside(chain)?;
+    let (chain, signs) = inside(chain)?;
     let input = input(&chain, narrowing).map(Arc::new);
     let untouched = narrowing.is_none() && input.as_ref().is_ok_and(|i| i.affine.is_identity());
     let plan = |form: Form, distance: Distance| Plan {
@@ -119,7 +119,7 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
         distance,
         form,
         centre: None,
-        positive,
+        signs,
     };
     let over_input = |way: Way, form: fn(Arc<Input>) -> Form| {
         let input = whole(&input).map_err(|reason| Refusal { way, reason })?;
@@ -141,7 +141,7 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
     let mapped = Form::Mapped { untouched };
     let not_cosine = refuse(Way::Rescaled, "serves metrics compared by cosine");
     let not_squared = refuse(Way::ExtraCoordinate, "serves metrics compared by euclid");
-    let indefinite = positive < chain.output_dim();
+    let indefinite = !signs.is_definite();
     Ok(match chain.space() {
         Space::SquaredL2 if indefinite => vec![
             refuse(
@@ -183,16 +183,17 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
     })
 }
 
-/// The chain whose vectors plans speak of, and how many of their numbers count for a distance: all,
-/// but for an indefinite metric, which is a squared distance of signs over the map inside it.
-fn inside(chain: &Chain) -> Result<(Arc<Chain>, usize)> {
+/// The chain whose vectors plans speak of, and how their numbers count: an indefinite metric is a squared
+/// distance of signs over the map inside it.
+fn inside(chain: &Chain) -> Result<(Arc<Chain>, Signs)> {
     let Map::Indefinite(map) = chain.map() else {
-        return Ok((Arc::new(chain.clone()), chain.output_dim()));
+        let signs = Signs::definite(chain.output_dim());
+        return Ok((Arc::new(chain.clone()), signs));
     };
     let mapped = Map::LowRank(map.map().clone());
     let (dim, steps) = (Embedding::input_dim(chain), chain.steps().to_vec());
     let inner = Chain::new(dim, steps, mapped, Space::SquaredL2)?;
-    Ok((Arc::new(inner), map.positive()))
+    Ok((Arc::new(inner), map.signs()))
 }
 
 fn metric_name(chain: &Chain) -> String {
