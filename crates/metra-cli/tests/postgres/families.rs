@@ -4,7 +4,7 @@ use crate::server::Server;
 use crate::tables::{answered, drawn, load, parquet, refused, save, shuffled_ids, text};
 use metra::data::{Batch, ElementMap};
 use metra::linalg::{Kernel, RowBuf};
-use metra::metric::{Chain, Indefinite, KernelMap, LowRank, Map, Metric, Plan, Space, Step};
+use metra::metric::{Chain, Indefinite, KernelMap, LowRank, Map, Metric, Plan, Signs, Space, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 const DIM: usize = 12;
@@ -44,6 +44,8 @@ fn families() -> Vec<(&'static str, Chain)> {
         KernelMap::new(kernel, landmarks, random("over kernel values", 4, 9, true)).unwrap();
     let chi = Step::Element(ElementMap::ChiSquare { order: 1 });
     let indefinite = Indefinite::new(random("indefinite", 6, DIM, false), 4).unwrap();
+    let sums = random("sums", 6, DIM, false);
+    let sums = Indefinite::with_signs(sums, Signs::new([3, 1], [1, 1])).unwrap();
     vec![
         (
             "euclid",
@@ -81,6 +83,10 @@ fn families() -> Vec<(&'static str, Chain)> {
                 Map::LowRank(random("chi2", 5, 3 * DIM, false)),
                 Space::SquaredL2,
             ),
+        ),
+        (
+            "sums",
+            chain(vec![centre()], Map::Indefinite(sums), Space::InnerProduct),
         ),
         (
             "indefinite",

@@ -3,7 +3,9 @@
 
 use metra::data::{ElementMap, Narrowing};
 use metra::linalg::{Kernel, RowBuf};
-use metra::metric::{Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Space, Step};
+use metra::metric::{
+    Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Signs, Space, Step,
+};
 use metra::random::Stream;
 
 /// Numbers in an input vector.
@@ -128,6 +130,9 @@ pub(super) fn all() -> Vec<Family> {
     let indefinite = Indefinite::new(matrix("signs", RANK, DIM), 3).unwrap();
     let map = Map::Indefinite(indefinite);
     add("indefinite", vec![centre()], map, false, false);
+    let sums = Signs::new([2, 1], [RANK - 4, 1]);
+    let sums = Indefinite::with_signs(matrix("sums", RANK, DIM), sums).unwrap();
+    add("sums", vec![centre()], Map::Indefinite(sums), false, false);
     let step = Step::Kernel(kernel_map(Kernel::Rbf { gamma: 0.7 }));
     let map = Map::LowRank(matrix("last", 3, RANK));
     add("kernel-step", vec![step], map, false, false);

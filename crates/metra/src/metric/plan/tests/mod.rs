@@ -6,7 +6,7 @@ mod wishes;
 use super::*;
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, Rows};
-use crate::metric::{Indefinite, KernelMap, LowRank, Map, Metric, Origin, Step};
+use crate::metric::{Indefinite, KernelMap, LowRank, Map, Metric, Origin, Signs, Step};
 use crate::random::Stream;
 use std::collections::BTreeSet;
 
@@ -94,6 +94,10 @@ fn maps(dim: usize) -> Vec<Map> {
         },
         Map::Kernel(random_kernel("map", 3, dim)),
         Map::Indefinite(Indefinite::new(random_map("signs", 4, dim, true), 2).unwrap()),
+        Map::Indefinite(
+            Indefinite::with_signs(random_map("sums", 5, dim, true), Signs::new([2, 1], [1, 1]))
+                .unwrap(),
+        ),
     ]
 }
 
