@@ -92,7 +92,8 @@ impl Solver {
         });
         let slack = self.changes.iter().zip(&self.losses);
         let slack = slack.map(|(change, loss)| loss - inner(&metric, change));
-        Ok((metric, slack.fold(0.0, f64::max)))
+        let slack = slack.fold(0.0, f64::max);
+        Ok((metric, slack))
     }
 
     fn project(&self, matrix: Mat<f64>) -> Result<Mat<f64>> {
@@ -214,7 +215,7 @@ mod tests {
             let (mut changes, mut losses) = (Vec::new(), Vec::new());
             for _ in 0..5 {
                 let change = symmetric(4, &mut random);
-                let loss = 0.2 + random.uniform();
+                let loss = 0.2 + random.normal().abs();
                 solver.add(change.clone(), loss);
                 changes.push(change);
                 losses.push(loss);
