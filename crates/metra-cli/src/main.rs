@@ -11,6 +11,7 @@ mod commands;
 mod judging;
 mod learning;
 mod load;
+mod ordered;
 mod print;
 mod progress;
 mod splitting;
