@@ -1,14 +1,17 @@
-//! Pictures of a table's rows, and sheets of what was found for them: shared by `sheets` and `compare`.
+//! Pictures of a table's rows, sheets of what was found for them, and how pictures are written: shared by
+//! `sheets`, `compare` and `attributes`.
 
-use crate::load::Loaded;
-use anyhow::{Result, ensure};
+use crate::load::{Loaded, label};
+use anyhow::{Context, Result, bail, ensure};
 use metra::random::Stream;
 use metra::study::Ranking;
 use metra_files::Column;
 use metra_images::decode::decode;
+use metra_images::encode::{jpeg, png};
 use metra_images::sheet::{Frame, Sheet, Tile};
 use metra_images::{Limits, Picture};
 use std::cell::RefCell;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Broken pictures that are named; more are counted.
@@ -62,7 +65,10 @@ impl<'a> Album<'a> {
         let query = Tile {
             picture: self.picture(ranking.query),
             frame: Some(Frame::Asked),
-            caption: format!("query\n{}", self.class(ranking.query)),
+            caption: format!(
+                "query\n{}",
+                label(self.loaded, ranking.query).unwrap_or_default()
+            ),
         };
         let found = ranking.found.iter().zip(1..).map(|(answer, rank)| Tile {
             picture: self.picture(answer.item),
@@ -111,14 +117,6 @@ impl<'a> Album<'a> {
             }
         }
     }
-
-    fn class(&self, row: u64) -> &str {
-        let labels = self.loaded.labels.as_ref();
-        labels.map_or("", |labels| {
-            let class = labels.of().get(row as usize);
-            class.map_or("", |class| labels.name(*class))
-        })
-    }
 }
 
 /// Places of the rankings that are shown.
@@ -136,6 +134,28 @@ pub(crate) fn pick(rankings: &[Ranking], how: &Pick, seed: u64) -> Vec<usize> {
             places
         }
     }
+}
+
+/// Write a picture whole or not at all; its name says as what.
+pub(crate) fn save(path: &Path, picture: &Picture) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let bytes = match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("jpg" | "jpeg") => jpeg(picture, 90)?,
+        Some("png") => png(picture)?,
+        _ => bail!(
+            "expected a file name that ends in .png or .jpg, but found {}",
+            path.display()
+        ),
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let place = || path.display().to_string();
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
+    file.write_all(&bytes).with_context(place)?;
+    file.persist(path).with_context(place)?;
+    Ok(())
 }
 
 /// A dissimilarity in few characters, which is all there is room for below a picture.

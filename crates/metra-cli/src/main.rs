@@ -11,6 +11,7 @@ mod commands;
 mod judging;
 mod learning;
 mod load;
+mod ordered;
 mod print;
 mod progress;
 mod splitting;
@@ -218,11 +219,14 @@ fn verbose(verb: &Verb) -> bool {
     }
 }
 
-/// An error with its causes, each said once: many errors name their cause themselves.
+/// An error with its causes, each said once: many errors name their cause themselves, or the file that
+/// stands before them.
 fn whole(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.ends_with(&cause) {
+        if cause.starts_with(&text) {
+            text = cause;
+        } else if !text.ends_with(&cause) {
             text = format!("{text}: {cause}");
         }
     }

@@ -1,6 +1,6 @@
 //! `metra sheets`: pictures of what held-out queries find.
 
-use crate::album::{Album, Pick, pick};
+use crate::album::{Album, Pick, pick, save};
 use crate::args::{Columns, Common};
 use crate::judging::JudgedBy;
 use crate::load::{Loaded, in_file, load, row_name};
@@ -16,7 +16,6 @@ use metra::data::{Interruptible, fingerprint};
 use metra::study::{Collection, HoldOut, Material, Ranking};
 use metra::supervision::Supervision;
 use metra_files::Filter;
-use metra_images::encode::png;
 use metra_images::sheet::{HEIGHTS, Sheet};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -334,8 +333,7 @@ fn heading(ranking: &Ranking, album: &Album<'_>) -> String {
 }
 
 fn write(place: PathBuf, sheet: &Sheet) -> Result<PathBuf> {
-    let bytes = png(&sheet.draw()?)?;
-    std::fs::write(&place, bytes).with_context(|| place.display().to_string())?;
+    save(&place, &sheet.draw()?)?;
     Ok(place)
 }
 

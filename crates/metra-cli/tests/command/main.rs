@@ -722,4 +722,6 @@ fn a_file_that_is_not_there_is_said_once() {
     let message = Folder::new().refused("check absent.parquet", &[]);
     assert!(message.contains("absent.parquet"), "{message}");
     assert_eq!(message.matches("No such file").count(), 1, "{message}");
+    let message = Folder::new().refused("attributes list absent.safetensors", &[]);
+    assert_eq!(message.matches("absent").count(), 1, "{message}");
 }

@@ -18,6 +18,7 @@ pub struct Kin<'a> {
     tree: &'a Tree,
     asked: Vec<u32>,
     found: Vec<u32>,
+    root_height: f64,
 }
 
 impl<'a> Kin<'a> {
@@ -25,6 +26,7 @@ impl<'a> Kin<'a> {
     pub fn new(tree: &'a Tree, asked: &Labels, found: &Labels) -> Result<Self> {
         Ok(Kin {
             tree,
+            root_height: f64::from(tree.root_height()),
             asked: tree.nodes(asked)?,
             found: tree.nodes(found)?,
         })
@@ -44,7 +46,7 @@ impl<'a> Kin<'a> {
         }
         let meeting = self.tree.common_ancestor(asked, found);
         // Two different nodes have a root above a leaf, so its height is at least 1.
-        1.0 - f64::from(self.tree.height(meeting)) / f64::from(self.tree.root_height())
+        1.0 - f64::from(self.tree.height(meeting)) / self.root_height
     }
 }
 

@@ -2,7 +2,7 @@
 //! makes one from orderings of classes; here rows are ranked by an attribute, found by "like this,
 //! but more of that", and the scores are held against orderings.
 
-pub(crate) mod eval;
+mod eval;
 mod like;
 mod rank;
 #[cfg(feature = "images")]

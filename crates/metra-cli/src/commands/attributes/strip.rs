@@ -2,14 +2,13 @@
 //! their numbers below them.
 
 use crate::STOP;
+use crate::album::save;
 use crate::load::Loaded;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use metra::data::RowId;
-use metra_images::encode::{jpeg, png};
 use metra_images::sheet::{Frame, Sheet, Tile};
-use metra_images::{Limits, Picture, decode};
-use std::io::Write;
+use metra_images::{Limits, decode};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -105,29 +104,7 @@ impl Strip {
             Some(query) => sheet.ranked(query, tiles),
             None => sheet.strip(tiles, COLUMNS),
         };
-        save(path, &sheet.draw()?)?;
+        save(path, &sheet.draw()?).context("--strip")?;
         Ok(Some(path))
     }
-}
-
-/// Write a picture whole or not at all; its name says as what.
-fn save(path: &Path, picture: &Picture) -> Result<()> {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    let bytes = match ending.map(str::to_ascii_lowercase).as_deref() {
-        Some("jpg" | "jpeg") => jpeg(picture, 90)?,
-        Some("png") => png(picture)?,
-        _ => bail!(
-            "--strip: expected a file name that ends in .png or .jpg, but found {}",
-            path.display()
-        ),
-    };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let place = || path.display().to_string();
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
-    file.write_all(&bytes).with_context(place)?;
-    file.persist(path).with_context(place)?;
-    Ok(())
 }

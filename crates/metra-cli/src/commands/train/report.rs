@@ -1,8 +1,8 @@
 //! What training found, as JSON and in words.
 
 use super::SplitOutcome;
-use crate::commands::attributes::eval::OrderedRow;
 use crate::load::Loaded;
+use crate::ordered::OrderedRow;
 use crate::print;
 use anyhow::Result;
 use metra::evaluate::Measure;
