@@ -5,7 +5,7 @@ use crate::data::{Batch, MemoryCorpus};
 use crate::metric::{Chain, Metric, Space};
 use crate::supervision::Supervision;
 
-/// Rows, and their squared distance after metric-learn's map: made by tests/oracles/lfda/values.py.
+/// Rows, and their squared distance after metric-learn's map: made by tests/oracles/metric_learn/lfda.py.
 const EXPECTED: &[(usize, usize, f32)] = &[
     (0, 1, 2.135_558),
     (0, 3, 0.807_128_1),
@@ -17,7 +17,7 @@ const EXPECTED: &[(usize, usize, f32)] = &[
     (33, 36, 0.332_342_1),
 ];
 
-/// The set of values.py.
+/// The set of lfda.py.
 fn set() -> (MemoryCorpus, Labels) {
     let (mut rows, mut classes) = (RowBuf::zeros(45, 6), Vec::new());
     for r in 0..45 {

@@ -187,3 +187,6 @@ impl Descent for Batches<'_> {
         self.field.carry_back(map, self.inverse, true)
     }
 }
+
+#[cfg(test)]
+mod oracle_tests;

@@ -8,7 +8,7 @@
 # are asked for and these are fewer than dimensions: otherwise metric-learn lowers them, for all
 # later classes as well.
 #
-#   python values.py      (an environment with what requirements.txt beside it lists)
+#   python lfda.py      (an environment with what requirements.txt beside it lists)
 
 import numpy
 from metric_learn import LFDA, lfda
