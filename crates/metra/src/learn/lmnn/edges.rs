@@ -93,3 +93,13 @@ pub(super) fn impostors(
     }
     Ok((Edges::from_lists(lists.into_iter()), left_out))
 }
+
+/// The edges of both, each once and in order of rows.
+pub(super) fn united(left: &Edges, right: &Edges) -> Edges {
+    Edges::from_lists((0..left.rows()).map(|row| {
+        let mut all = [left.of(row), right.of(row)].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }))
+}

@@ -40,9 +40,14 @@ impl Triplets {
         }
     }
 
-    pub(super) fn set_impostors(&mut self, impostors: Edges) {
+    pub(super) fn impostors(&self) -> &Edges {
+        &self.impostors
+    }
+
+    /// Take other impostors; gives those known before.
+    pub(super) fn set_impostors(&mut self, impostors: Edges) -> Edges {
         self.to_impostors = impostors.reversed();
-        self.impostors = impostors;
+        std::mem::replace(&mut self.impostors, impostors)
     }
 
     /// Number of rows.

@@ -8,9 +8,10 @@
 //!
 //! Departs from the paper: L is moved by quasi-Newton steps instead of M by projected gradients, so that
 //! a rank can be given; nothing of size n² is kept. Impostors are found by exact search in tiles every
-//! few steps, with a little room so that none is missed in between, and once more at the end: the search
-//! is over when a full search brings no new ones. Data are scaled to unit mean squared distance of
-//! targets, so that the margin means the same everywhere.
+//! few steps, with a little room for what comes near in between, and once more at the end: the search is
+//! over when a full search brings no new ones. Where steps were lower only because impostors were not
+//! known, they are taken back, and those impostors are known from then on. Data are scaled to unit mean
+//! squared distance of targets, so that the margin means the same everywhere.
 
 mod edges;
 mod loss;
@@ -27,10 +28,12 @@ use crate::metric::Map;
 use crate::optimize::LimitedMemory;
 use crate::supervision::Labels;
 use crate::{Error, Result};
-use edges::{impostors, targets};
+use edges::{impostors, targets, united};
 use loss::{Loss, Triplets};
 use std::collections::BTreeMap;
 
+#[cfg(test)]
+mod oracle_tests;
 #[cfg(test)]
 mod tests;
 
@@ -138,6 +141,9 @@ impl Learner for Checked<Lmnn> {
                 targets,
             ),
             steps: None,
+            held: None,
+            stretch: settings.refresh,
+            since: 0,
             found: 0,
             left_out: 0,
         };
@@ -191,7 +197,12 @@ struct Training<'a> {
     whole: Whole<'a>,
     triplets: Triplets,
     steps: Option<LimitedMemory>,
-    /// Impostors of the last search, and how many more there were.
+    /// The lowest point that a search has been made at, with the objective there.
+    held: Option<(Vec<f64>, f64)>,
+    /// Steps until the next search, and since the last one.
+    stretch: u64,
+    since: u64,
+    /// Impostors of the search at the point held, and how many more there were.
     found: usize,
     left_out: u64,
 }
@@ -206,7 +217,7 @@ impl Descent for Training<'_> {
     type State = Vec<f64>;
 
     fn step(&mut self, point: &mut Vec<f64>, step: u64, _: f64, _: u64) -> Result<Outcome> {
-        if step.is_multiple_of(self.settings.refresh) {
+        if self.steps.is_none() || self.since >= self.stretch {
             self.search(point)?;
         }
         let Some(steps) = &mut self.steps else {
@@ -216,14 +227,16 @@ impl Descent for Training<'_> {
         let mut function =
             |point: &[f64], gradient: &mut [f64]| whole.evaluate(triplets, point, gradient);
         let stepped = steps.step(point, &mut function)?;
+        self.since += 1;
         let value = steps.value();
         check_finite(&[], value, step)?;
         let tolerance = self.settings.tolerance * value.abs();
+        let stuck = stepped.is_none_or(|s| s.fall <= tolerance);
         let mut finished = false;
-        if stepped.is_none_or(|s| s.fall <= tolerance) {
+        if stuck || step + 1 == self.settings.steps {
             // No farther with the impostors known: are there new ones?
             self.search(point)?;
-            finished = self.value() - value <= tolerance;
+            finished = stuck && self.value() - value <= tolerance;
         }
         Ok(Outcome {
             loss: value / self.whole.rows() as f64,
@@ -242,16 +255,39 @@ impl Training<'_> {
         self.steps.as_ref().map_or(0.0, LimitedMemory::value)
     }
 
-    /// Find the impostors of the map as it is, and the objective with them.
-    fn search(&mut self, point: &[f64]) -> Result<()> {
+    /// Find the impostors of the map as it is, and the objective with them. Where that is higher than at
+    /// the last search, go back there and keep the new impostors too: each time more of them are known,
+    /// so that this comes to an end.
+    fn search(&mut self, point: &mut Vec<f64>) -> Result<()> {
         let mapped = MemoryCorpus::new(self.whole.mapped(point)?)?;
         let margin = self.settings.margin as f32;
         let reach: Vec<Option<f32>> = (self.triplets.reach(mapped.rows()).into_iter())
             .map(|reach| reach.map(|reach| reach + margin * (1.0 + ROOM)))
             .collect();
         let (found, left_out) = impostors(&mapped, self.labels, &reach, self.settings.impostors)?;
-        (self.found, self.left_out) = (found.len(), left_out);
-        self.triplets.set_impostors(found);
+        let count = found.len();
+        let known = self.triplets.set_impostors(found);
+        self.refresh(point)?;
+        match &self.held {
+            Some((held, value)) if self.value() > *value => {
+                point.clone_from(held);
+                let all = united(&known, self.triplets.impostors());
+                self.triplets.set_impostors(all);
+                self.refresh(point)?;
+                self.stretch = (self.stretch / 2).max(1);
+            }
+            _ => {
+                (self.found, self.left_out) = (count, left_out);
+                self.stretch = (2 * self.stretch).min(self.settings.refresh);
+            }
+        }
+        self.held = Some((point.clone(), self.value()));
+        self.since = 0;
+        Ok(())
+    }
+
+    /// The objective at a point with the impostors known now.
+    fn refresh(&mut self, point: &[f64]) -> Result<()> {
         let (whole, triplets) = (&self.whole, &self.triplets);
         let mut function =
             |point: &[f64], gradient: &mut [f64]| whole.evaluate(triplets, point, gradient);
