@@ -48,15 +48,15 @@ table! {
     kernel_lfda: "kernel-lfda", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, true;
     mfa: "mfa", &[("rank", "4")], Labels, true, true;
     lmnn: "lmnn", &[("rank", "4")], Labels, true, false;
-    nca: "nca", &[("rank", "4")], Labels, true, false;
-    itml: "itml", &[], Labels, true, true;
-    oasis: "oasis", &[("steps", "20")], Labels, true, false;
-    loreta: "loreta", &[("rank", "4"), ("steps", "20")], Labels, true, false;
-    mlr: "mlr", &[], Labels, true, true;
-    mlapg: "mlapg", &[], Labels, true, true;
-    svmml: "svmml", &[], Labels, true, false;
-    pcca: "pcca", &[("rank", "4")], Labels, true, false;
-    kernel_pcca: "kernel-pcca", &[("rank", "4"), ("kernel", "linear"), ("landmarks", "400")], Labels, true, false;
+    nca: "nca", &[("rank", "16"), ("batch", "160"), ("steps", "400"), ("rate", "0.1")], Labels, true, false;
+    itml: "itml", &[("pairs", "400"), ("cycles", "30")], Labels, true, false;
+    oasis: "oasis", &[("steps", "40")], Labels, true, false;
+    loreta: "loreta", &[("rank", "16"), ("steps", "40")], Labels, true, false;
+    mlr: "mlr", &[("cost", "1000"), ("rounds", "20"), ("rows", "400")], Labels, true, false;
+    mlapg: "mlapg", &[("iterations", "50"), ("rows", "400")], Labels, true, false;
+    svmml: "svmml", &[("lambda", "0.000001"), ("steps", "100"), ("rows", "400")], Labels, true, false;
+    pcca: "pcca", PCCA, Labels, true, false;
+    kernel_pcca: "kernel-pcca", KERNEL_PCCA, Labels, true, false;
     warca: "warca", WARCA, Labels, true, false;
     kernel_warca: "kernel-warca", KERNEL_WARCA, Labels, true, false;
     frml: "frml", FRML, Labels, true, false;
@@ -85,6 +85,26 @@ const KERNEL_WARCA: Settings = &[
     ("steps", "400"),
     ("batch", "128"),
     ("pool", "128"),
+];
+
+// The directions of largest variance are noise here, from which a descent over all pairs at once does
+// not find away: nothing pulls it aside.
+const PCCA: Settings = &[
+    ("rank", "4"),
+    ("start", "random"),
+    ("lambda", "0"),
+    ("steps", "60"),
+    ("pairs", "2000"),
+];
+
+const KERNEL_PCCA: Settings = &[
+    ("kernel", "linear"),
+    ("landmarks", "400"),
+    ("rank", "4"),
+    ("start", "random"),
+    ("lambda", "0"),
+    ("steps", "60"),
+    ("pairs", "2000"),
 ];
 
 const FRML: Settings = &[("rank", "4"), ("steps", "400"), ("rate", "1")];

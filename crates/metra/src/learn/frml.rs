@@ -14,11 +14,11 @@ use super::manifold::moved;
 use super::parameters::{Checked, Choice, parameters, require, require_rank};
 use super::warp::{Minibatch, RankWeights, Sampling, Violators, Warp, Workspace, check_relevance};
 use super::{Learner, Parameters, Problem, Run};
-use crate::Result;
 use crate::linalg::RowBuf;
 use crate::metric::Map;
 use crate::random::Stream;
 use crate::supervision::Relevance;
+use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use std::collections::BTreeMap;
@@ -210,7 +210,11 @@ impl Descent for Training<'_> {
         )?;
         self.pull_together(factor);
         let (rate, radius) = (settings.rate * remaining, settings.radius * remaining);
-        *factor = moved(factor, &self.workspace.gradient, rate, radius, step)?;
+        let next = moved(factor, &self.workspace.gradient, rate, radius)?;
+        *factor = next.ok_or_else(|| Error::Diverged {
+            step,
+            what: "the factor of the metric".into(),
+        })?;
         check_finite(factor.values(), outcome.loss, step)?;
         Ok(outcome.into())
     }

@@ -124,8 +124,10 @@ impl Descent for Training<'_> {
                 let (missing, slope) = slope(factor, query, apart);
                 loss += missing;
                 if let Some(slope) = slope {
-                    match moved(factor, &slope, rate, radius, step) {
-                        Ok(next) => *factor = next,
+                    match moved(factor, &slope, rate, radius) {
+                        Ok(Some(next)) => *factor = next,
+                        // A triplet that only a metric of lower rank would satisfy moves nothing.
+                        Ok(None) => {}
                         Err(error) => failed = Some(error),
                     }
                 }
@@ -219,7 +221,7 @@ mod tests {
         let before = whole(&factor);
         assert!((loss - 1.0 + score(&before, query, apart)).abs() < 1e-6);
         let rate = 1e-3;
-        let after = whole(&moved(&factor, &found.unwrap(), rate, 1.0, 0).unwrap());
+        let after = whole(&moved(&factor, &found.unwrap(), rate, 1.0).unwrap().unwrap());
         let nabla = |i: usize, j: usize| -> f64 {
             let (qi, qj) = (f64::from(query[i]), f64::from(query[j]));
             let (ai, aj) = (f64::from(apart[i]), f64::from(apart[j]));

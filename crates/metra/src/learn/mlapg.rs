@@ -83,8 +83,8 @@ impl Learner for Checked<Mlapg> {
             stop: run,
             loss: Logistic {
                 threshold: threshold as f32,
-                relevant: 1.0 / relevant as f64,
-                irrelevant: 1.0 / irrelevant as f64,
+                relevant: 1.0 / relevant as f32,
+                irrelevant: 1.0 / irrelevant as f32,
             },
             lambda: settings.lambda,
             pairs,
@@ -147,8 +147,8 @@ fn mean_distance(pairs: &AllPairs<'_>, metric: &Mat<f64>, count: u64) -> f64 {
 struct Logistic {
     threshold: f32,
     /// Weights of the two kinds of pairs.
-    relevant: f64,
-    irrelevant: f64,
+    relevant: f32,
+    irrelevant: f32,
 }
 
 impl QueryLoss for Logistic {
@@ -156,16 +156,19 @@ impl QueryLoss for Logistic {
         let mut loss = 0.0;
         for (pair, score) in pairs.iter().zip(scores) {
             let (sign, weight) = match pair {
-                Pair::Relevant => (1.0, self.relevant),
+                Pair::Relevant => (1.0_f32, self.relevant),
                 Pair::Irrelevant => (-1.0, self.irrelevant),
                 Pair::Itself => {
                     *score = 0.0;
                     continue;
                 }
             };
-            let t = sign * f64::from(*score - self.threshold);
-            loss += weight * (t.max(0.0) + (-t.abs()).exp().ln_1p());
-            *score = (sign * weight / (1.0 + (-t).exp())) as f32;
+            // In f32, as the distances are: this is where all the time goes.
+            let t = sign * (*score - self.threshold);
+            let small = (-t.abs()).exp();
+            loss += f64::from(weight * (t.max(0.0) + small.ln_1p()));
+            let slope = if t > 0.0 { 1.0 } else { small } / (1.0 + small);
+            *score = sign * weight * slope;
         }
         loss
     }

@@ -48,7 +48,7 @@ pub use in_batch::{MultiSimilarity, ProxyAnchor, SupCon};
 pub use itml::{Itml, Prior, Projections};
 pub use kissme::Kissme;
 pub use lfda::{KernelLfda, Lfda, Scaling};
-pub use lmnn::Lmnn;
+pub use lmnn::{Compared, Lmnn};
 pub use loreta::Loreta;
 pub use mfa::Mfa;
 pub use mlapg::Mlapg;

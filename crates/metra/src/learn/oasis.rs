@@ -360,9 +360,9 @@ mod tests {
                 let of = |row: RowId, column: usize| rows[row as usize][column] / scale;
                 let apart = |column| of(near, column) - of(far, column);
                 let mut score = 0.0;
-                for i in 0..5 {
-                    for j in 0..5 {
-                        score += of(query, i) * matrix[i][j] * apart(j);
+                for (i, row) in matrix.iter().enumerate() {
+                    for (j, value) in row.iter().enumerate() {
+                        score += of(query, i) * value * apart(j);
                     }
                 }
                 let length: f64 = (0..5).map(|i| of(query, i).powi(2)).sum::<f64>()

@@ -34,7 +34,7 @@ parameters! {
         /// Numbers in a mapped vector.
         rank: usize = 64,
         /// Weight of |L|² beside the mean loss; 0 is PCCA as it was published first.
-        lambda: f64 = 0.01,
+        lambda: f64 = 1e-5,
         /// How sharply the loss bends at the threshold.
         beta: f64 = 3.0,
         /// Relevant pairs at most, drawn where there are more.
@@ -105,7 +105,7 @@ parameters! {
         /// At most this many training rows serve as landmarks; more rows are then approximated.
         landmarks: usize = 2000,
         /// Weight of |L|² in the feature space beside the mean loss.
-        lambda: f64 = 0.01,
+        lambda: f64 = 1e-5,
         /// How sharply the loss bends at the threshold.
         beta: f64 = 3.0,
         /// Relevant pairs at most, drawn where there are more.

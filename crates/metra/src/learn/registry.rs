@@ -180,7 +180,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Low-rank map that keeps similar pairs within a threshold (rPCCA).",
         needs: "labels, relevance judgements or similar pairs",
         parameters: Pcca::describe,
-        grid: &[("lambda", &["0.001", "0.01", "0.1"])],
+        grid: &[("lambda", &["1e-6", "1e-5", "1e-4"])],
         build: |values| boxed(read::<Pcca>(values)?.check()),
     },
     Entry {
@@ -188,7 +188,7 @@ pub const ENTRIES: &[Entry] = &[
         summary: "rPCCA after a kernel: for histograms compared by χ² above all.",
         needs: "labels, relevance judgements or similar pairs",
         parameters: KernelPcca::describe,
-        grid: &[("lambda", &["0.001", "0.01", "0.1"])],
+        grid: &[("lambda", &["1e-6", "1e-5", "1e-4"])],
         build: |values| boxed(read::<KernelPcca>(values)?.check()),
     },
     Entry {

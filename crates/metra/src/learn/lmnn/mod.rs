@@ -10,11 +10,13 @@
 //! a rank can be given; nothing of size n² is kept. Impostors are found by exact search in tiles every
 //! few steps, with a little room for what comes near in between, and once more at the end: the search is
 //! over when a full search brings no new ones. Where steps were lower only because impostors were not
-//! known, they are taken back, and those impostors are known from then on. Data are scaled to unit mean
-//! squared distance of targets, so that the margin means the same everywhere.
+//! known, they are taken back, and those impostors are known from then on. As many neighbours as the
+//! largest class has rows make it global: all rows of a class are pulled together. Data are scaled to
+//! unit mean squared distance of targets, so that the margin means the same everywhere.
 
 mod edges;
 mod loss;
+mod on;
 
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::edges::Edges;
@@ -30,6 +32,7 @@ use crate::supervision::Labels;
 use crate::{Error, Result};
 use edges::{impostors, targets, united};
 use loss::{Loss, Triplets};
+pub use on::Compared;
 use std::collections::BTreeMap;
 
 #[cfg(test)]
@@ -45,7 +48,8 @@ parameters! {
     pub struct Lmnn {
         /// Numbers in a mapped vector.
         rank: usize = 64,
-        /// Targets of a row: its nearest rows of its own class, as the data are.
+        /// Targets of a row: its nearest rows of its own class, as the data are; all of them where there
+        /// are no more.
         neighbours: usize = 3,
         /// Weight of pulling targets near; what is left of 1 pushes impostors away.
         pull: f64 = 0.5,
@@ -57,6 +61,10 @@ parameters! {
         impostors: usize = 300,
         /// Whether data are scaled to unit mean squared distance of targets.
         scaled: bool = true,
+        /// What is compared: vectors, or scores of attributes learned from orderings of classes first.
+        on: Compared = Compared::Vectors,
+        /// Weight of |w|² of those scores' learner.
+        attribute_lambda: f64 = 3e-3,
         /// Where training starts.
         start: Start = Start::Pca,
         /// Quasi-Newton steps at most.
@@ -91,6 +99,8 @@ impl Lmnn {
         let small = (0.0..1.0).contains(&self.tolerance);
         require(small, "tolerance", "at least 0 and below 1", self.tolerance)?;
         require(self.patience >= 1, "patience", "at least 1", self.patience)?;
+        let kept = self.attribute_lambda > 0.0;
+        require(kept, "attribute_lambda", "above 0", self.attribute_lambda)?;
         Ok(Checked(self))
     }
 }
@@ -105,6 +115,15 @@ impl Learner for Checked<Lmnn> {
     }
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
+        match self.0.scorer()? {
+            None => self.fit_on_vectors(problem, run),
+            Some(scorer) => self.fit_on_scores(scorer.as_ref(), problem, run),
+        }
+    }
+}
+
+impl Checked<Lmnn> {
+    fn fit_on_vectors(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;
         let labels = problem.labels("lmnn")?;
