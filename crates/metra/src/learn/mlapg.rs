@@ -205,6 +205,11 @@ impl Composite for Objective<'_, '_, '_> {
         Ok(judged.loss + self.lambda * trace)
     }
 
+    /// Scores and losses are in f32.
+    fn precision(&self) -> f64 {
+        1e-6
+    }
+
     /// The nearest positive semidefinite matrix.
     fn proximal(&mut self, point: &mut [f64], _: f64) -> Result<f64> {
         let dim = self.pairs.dim();

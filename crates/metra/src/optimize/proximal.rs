@@ -15,6 +15,12 @@ pub trait Composite {
     /// Value of f; its gradient replaces what is in `gradient`.
     fn smooth(&mut self, point: &[f64], gradient: &mut [f64]) -> Result<f64>;
 
+    /// How exact values of f are, relative to them. A search would shorten its steps without end on
+    /// account of differences smaller than that.
+    fn precision(&self) -> f64 {
+        1e-14
+    }
+
     /// Replace `point` by the minimiser of g(x) + |x − point|²/(2·length); returns g there.
     fn proximal(&mut self, point: &mut [f64], length: f64) -> Result<f64>;
 }
@@ -83,7 +89,7 @@ impl ProximalGradient {
                 let squared = dot(&moved, &moved);
                 let bound = here + dot(&gradient, &moved) + squared / (2.0 * length);
                 let reached = objective.smooth(&next, &mut unused)?;
-                if reached <= bound + 1e-14 * here.abs() || length < 1e-30 {
+                if reached <= bound + objective.precision() * here.abs() || length < 1e-30 {
                     value = reached + simple;
                     break;
                 }
