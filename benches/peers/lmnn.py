@@ -258,7 +258,7 @@ def compare(ours: dict[str, Any], peers: list[dict[str, Any]]) -> None:
             f"{one['name']}: objective {one['objective'] / ours['objective']:.4f} x, CPU of the "
             f"fit {one['fit'] / ours['fit']:.1f} x that of metra"
         )
-        # The last thousandths cost either of them most of its time.
+        # The last hundredth costs metric-learn most of its time.
         for share, words in ((1.01, "1 % above metra's"), (1.0, "metra's")):
             below = [cpu for cpu, value in one["course"] if value <= share * ours["objective"]]
             when = f"after {below[0]:.1f} s" if below else "never"
