@@ -243,7 +243,11 @@ const CASES: &[Case] = &[
             let class = |row: usize| good.classes[row] as usize;
             Set::mapped(|row, column, _| good.rows[class(row)][column])
         },
-        refused: &[],
+        refused: &[(
+            "itml",
+            "itml needs similar and dissimilar pairs of different vectors: of 2280 pairs 280 coincide, \
+             and of the others 0 are similar",
+        )],
     },
     Case {
         name: "some classes of one row",
@@ -362,6 +366,7 @@ fn doubled(shift: i64) -> Set {
 
 #[test]
 fn every_learner_fits_or_says_what_is_wrong() {
+    let mut wrong = Vec::new();
     for case in CASES {
         let set = (case.set)();
         for entry in learners() {
@@ -371,6 +376,8 @@ fn every_learner_fits_or_says_what_is_wrong() {
             let known_as = match entry.name {
                 "kernel-warca" | "frml" | "kissme" | "xqda" => "warca",
                 "multi-similarity" | "supcon" | "proxy-anchor" => "warca",
+                "pcca" | "kernel-pcca" | "itml" | "mlapg" | "mlr" | "svmml" => "warca",
+                "oasis" | "loreta" | "lmnn" | "nca" => "warca",
                 "lfda" | "kernel-lfda" | "mfa" => "lda",
                 name => name,
             };
@@ -378,12 +385,18 @@ fn every_learner_fits_or_says_what_is_wrong() {
             let refusal = said_of(entry.name).or_else(|| said_of(known_as));
             match (fit(learner.as_ref(), &set), refusal) {
                 (Ok(map), None) => assert_usable(learner.as_ref(), &map, &set, &what),
-                (Err(error), Some((_, text))) => assert_eq!(error.to_string(), *text, "{what}"),
-                (Ok(_), Some((_, text))) => panic!("{what}: fits, but should say: {text}"),
-                (Err(error), None) => panic!("{what}: should fit, but says: {error}"),
+                (Err(error), Some((_, text))) if error.to_string() == *text => {}
+                (Err(error), Some((_, text))) => {
+                    wrong.push(format!("{what}: should say {text}, but says: {error}"));
+                }
+                (Ok(_), Some((_, text))) => {
+                    wrong.push(format!("{what}: fits, but should say: {text}"));
+                }
+                (Err(error), None) => wrong.push(format!("{what}: should fit, but says: {error}")),
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// A mapped file is not read before it is used, so nobody has refused its values when a learner
@@ -435,10 +448,10 @@ fn precision(map: &Map, space: Space, set: &Set) -> f64 {
 #[test]
 fn neither_scale_nor_offset_changes_what_is_learned() {
     let good = Set::good();
-    // f32 keeps steps of 0.001 beside 1e4, so some order is lost; a scale loses nothing.
+    // f32 keeps steps of 0.001 beside 1e4, so some order is lost; a power of two loses nothing.
     let changed = [
-        ("× 1e-12", Set::mapped(|_, _, v| v * 1e-12), 0.01),
-        ("× 1e12", Set::mapped(|_, _, v| v * 1e12), 0.01),
+        ("× 2⁻⁴⁰", Set::mapped(|_, _, v| v * 2_f32.powi(-40)), 0.01),
+        ("× 2⁴⁰", Set::mapped(|_, _, v| v * 2_f32.powi(40)), 0.01),
         ("+ 1e4", Set::mapped(|_, _, v| v + 1e4), 0.02),
     ];
     for entry in learners() {
@@ -451,9 +464,13 @@ fn neither_scale_nor_offset_changes_what_is_learned() {
                 // The angle between vectors is another one after a shift.
                 continue;
             }
-            if entry.name == "kernel-lfda" && name.starts_with('+') {
+            if matches!(entry.name, "kernel-lfda" | "kernel-pcca") && name.starts_with('+') {
                 // Kernel values are f32, and inner products of 6e8 leave nothing of differences of 1:
                 // what comes before a kernel of products is centred by its preparation.
+                continue;
+            }
+            if entry.name == "oasis" && name.starts_with('+') {
+                // It learns a product of vectors as they are unless told to centre them.
                 continue;
             }
             let found = of(set);
@@ -462,6 +479,9 @@ fn neither_scale_nor_offset_changes_what_is_learned() {
         }
     }
 }
+
+/// Learners that take the rank 0 for all directions that there are.
+const ALL_BY_ZERO: [&str; 4] = ["itml", "mlr", "mlapg", "svmml"];
 
 #[test]
 fn a_rank_above_the_dimension_is_refused() {
@@ -474,8 +494,11 @@ fn a_rank_above_the_dimension_is_refused() {
         let error = fit(entry.build(&with("7")).unwrap().as_ref(), &set).unwrap_err();
         let expected = "rank must be between 1 and 6 (the input dimension), but is 7";
         assert_eq!(error.to_string(), expected, "{}", entry.name);
-        let error = entry.build(&with("0")).err().unwrap();
-        assert_eq!(error.to_string(), "rank must be at least 1, but is 0");
+        let none = entry.build(&with("0"));
+        if !ALL_BY_ZERO.contains(&entry.name) {
+            let error = none.err().unwrap();
+            assert_eq!(error.to_string(), "rank must be at least 1, but is 0");
+        }
         refused += 1;
     }
     assert!(refused >= 4);

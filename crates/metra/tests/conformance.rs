@@ -51,9 +51,9 @@ table! {
     nca: "nca", &[("rank", "16"), ("batch", "160"), ("steps", "400"), ("rate", "0.1")], Labels, true, false;
     itml: "itml", &[("pairs", "400"), ("cycles", "30")], Labels, true, false;
     oasis: "oasis", &[("steps", "40")], Labels, true, false;
-    loreta: "loreta", &[("rank", "16"), ("steps", "40")], Labels, true, false;
+    loreta: "loreta", LORETA, Labels, true, false;
     mlr: "mlr", &[("cost", "1000"), ("rounds", "20"), ("rows", "400")], Labels, true, false;
-    mlapg: "mlapg", &[("iterations", "50"), ("rows", "400")], Labels, true, false;
+    mlapg: "mlapg", &[("iterations", "40"), ("rows", "300")], Labels, true, false;
     svmml: "svmml", &[("lambda", "0.000001"), ("steps", "100"), ("rows", "400")], Labels, true, false;
     pcca: "pcca", PCCA, Labels, true, false;
     kernel_pcca: "kernel-pcca", KERNEL_PCCA, Labels, true, false;
@@ -85,6 +85,14 @@ const KERNEL_WARCA: Settings = &[
     ("steps", "400"),
     ("batch", "128"),
     ("pool", "128"),
+];
+
+const LORETA: Settings = &[
+    ("rank", "4"),
+    ("start", "random"),
+    ("rate", "0.3"),
+    ("steps", "40"),
+    ("batch", "1000"),
 ];
 
 // The directions of largest variance are noise here, from which a descent over all pairs at once does

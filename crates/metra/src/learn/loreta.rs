@@ -28,7 +28,7 @@ parameters! {
         /// Numbers in a mapped vector: the rank of the similarity, which never drops.
         rank: usize = 30,
         /// Step of a triplet at the start; it falls linearly to 0.
-        rate: f64 = 0.03,
+        rate: f64 = 0.1,
         /// Longest step, relative to the similarity; it falls with the rate.
         radius: f64 = 1.0,
         /// Whether the mean is taken off first.

@@ -10,7 +10,7 @@
 
 use super::all_pairs::{AllPairs, Pair, QueryLoss};
 use super::field::Field;
-use super::parameters::{Checked, parameters, require};
+use super::parameters::{Checked, parameters, rank_or_all, require};
 use super::warp::check_relevance;
 use super::{Learner, Parameters, Problem, Run};
 use crate::linalg::{Symmetric, rows_from};
@@ -62,6 +62,7 @@ impl Learner for Checked<Mlapg> {
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
+        let rank = rank_or_all(settings.rank, problem.dim())?;
         let relevance = problem.relevance("mlapg")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
@@ -100,23 +101,15 @@ impl Learner for Checked<Mlapg> {
         let found = search.minimise(&mut objective, &flat)?;
         run.facts.insert("objective".into(), found.value);
         run.facts.insert("steps".into(), found.iterations as f64);
-        let eigen = Symmetric::new(matrix(&found.point, dim))?.eigen()?;
-        let positive = eigen.numerical_rank();
-        if positive == 0 {
+        let metric = Symmetric::new(matrix(&found.point, dim))?;
+        let root = metric.eigen()?.factor(rank);
+        if root.nrows() == 0 {
             return Err(Error::Data(
                 "the metric has no direction left: relevant pairs are as far apart as irrelevant ones"
                     .into(),
             ));
         }
-        let rank = if settings.rank == 0 {
-            positive
-        } else {
-            settings.rank.min(positive)
-        };
-        run.facts.insert("rank".into(), rank as f64);
-        let root = Mat::from_fn(rank, dim, |row, column| {
-            eigen.values[row].sqrt() * eigen.vectors[(column, row)]
-        });
+        run.facts.insert("rank".into(), root.nrows() as f64);
         field.carry_back(&rows_from(root.as_ref()), inverse, true)
     }
 }

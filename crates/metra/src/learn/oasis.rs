@@ -218,7 +218,12 @@ impl<'a> Triplets<'a> {
                 about + deviation * deviation
             });
         let length = squares.sum::<f64>().sqrt();
-        if !(length.is_finite() && length > 0.0) {
+        if !length.is_finite() {
+            return Err(Error::Data(
+                "the mean squared length of the vectors is not finite".into(),
+            ));
+        }
+        if found.deviation.iter().all(|deviation| *deviation == 0.0) {
             return Err(Error::Data(
                 "all vectors are equal: nothing can be learned".into(),
             ));

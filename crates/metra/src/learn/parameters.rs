@@ -157,6 +157,15 @@ pub(super) fn require_rank(rank: usize, dim: usize) -> Result<()> {
     ))
 }
 
+/// The same for learners that take 0 for all that there are; gives the rank at most.
+pub(super) fn rank_or_all(rank: usize, dim: usize) -> Result<usize> {
+    if rank == 0 {
+        return Ok(dim);
+    }
+    require_rank(rank, dim)?;
+    Ok(rank)
+}
+
 /// Declares a struct of parameters: fields with documentation, type and default.
 macro_rules! parameters {
     (

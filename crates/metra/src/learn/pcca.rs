@@ -249,11 +249,14 @@ fn mean_length(
         means += total / pairs.len().max(1) as f64;
     }
     let mean = (means / 2.0).sqrt();
-    if mean.is_finite() && mean > 0.0 {
+    if !mean.is_finite() {
+        return Err(Error::Data("distances of pairs are not finite".into()));
+    }
+    if mean > 0.0 {
         return Ok(mean);
     }
     Err(Error::Data(
-        "all vectors of the pairs are equal: nothing can be learned".into(),
+        "all vectors are equal: nothing can be learned".into(),
     ))
 }
 

@@ -14,7 +14,7 @@
 use super::all_pairs::{AllPairs, Pair, QueryLoss};
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::field::Field;
-use super::parameters::{Checked, parameters, require};
+use super::parameters::{Checked, parameters, rank_or_all, require};
 use super::warp::check_relevance;
 use super::{Learner, Parameters, Problem, Run};
 use crate::linalg::{Eigen, Symmetric, rows_from};
@@ -74,6 +74,7 @@ impl Learner for Checked<Svmml> {
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
+        let rank = rank_or_all(settings.rank, problem.dim())?;
         let relevance = problem.relevance("svmml")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
@@ -90,6 +91,7 @@ impl Learner for Checked<Svmml> {
         let start = Form::euclid(pairs.dim()).flat();
         let mut training = Training {
             settings,
+            rank,
             field: &field,
             inverse,
             shares: [0.5 / relevant as f64, 0.5 / irrelevant as f64],
@@ -184,6 +186,8 @@ impl QueryLoss for Hinge {
 
 struct Training<'a> {
     settings: &'a Svmml,
+    /// Directions of each kind at most.
+    rank: usize,
     field: &'a Field<'a>,
     inverse: f32,
     pairs: AllPairs<'a>,
@@ -223,8 +227,8 @@ impl Descent for Training<'_> {
         let form = Form::of(point, dim);
         let half = faer::Scale(0.5) * &form.own;
         let quarter = faer::Scale(0.25) * &form.between;
-        let differences = directions(&quarter - &half, self.settings.rank)?;
-        let sums = directions(faer::Scale(-1.0) * (&quarter + &half), self.settings.rank)?;
+        let differences = directions(&quarter - &half, self.rank)?;
+        let sums = directions(faer::Scale(-1.0) * (&quarter + &half), self.rank)?;
         let rows: Vec<&[f64]> = (differences.rows.iter().chain(&sums.rows))
             .map(Vec::as_slice)
             .collect();
@@ -288,9 +292,7 @@ fn directions(matrix: Mat<f64>, most: usize) -> Result<Directions> {
         .filter(|place| values[*place].abs() > 1e-7 * largest)
         .collect();
     places.sort_by(|a, b| values[*b].abs().total_cmp(&values[*a].abs()));
-    if most > 0 {
-        places.truncate(most);
-    }
+    places.truncate(most);
     let (positive, negative): (Vec<usize>, Vec<usize>) =
         places.into_iter().partition(|place| values[*place] > 0.0);
     let counts = [positive.len(), negative.len()];
@@ -330,6 +332,7 @@ mod tests {
         let relevance = problem.relevance("svmml").unwrap();
         let training = Training {
             settings: &Svmml::default(),
+            rank: usize::MAX,
             inverse: 0.5,
             shares: [0.1, 0.1],
             pairs: AllPairs::new(&problem, relevance, &field, 0.5, 100, 1).unwrap(),

@@ -140,6 +140,15 @@ impl Eigen {
             .count()
     }
 
+    /// Rows √λ_k·v_kᵀ of the `rank` largest eigenvalues that stand above noise, largest first: L with LᵀL
+    /// the matrix as far as they go. No row where none does.
+    pub fn factor(&self, rank: usize) -> Mat<f64> {
+        let rank = self.numerical_rank().min(rank);
+        Mat::from_fn(rank, self.vectors.nrows(), |k, column| {
+            self.values[k].sqrt() * self.vectors[(column, k)]
+        })
+    }
+
     /// The first `count` vectors as f32 rows.
     pub fn leading_rows(&self, count: usize) -> RowBuf {
         rows_from(self.vectors.as_ref().subcols(0, count).transpose())

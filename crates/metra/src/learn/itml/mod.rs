@@ -9,7 +9,7 @@
 
 use super::differences::drawn_pairs;
 use super::field::{Field, fetch};
-use super::parameters::{Checked, Choice, parameters, require};
+use super::parameters::{Checked, Choice, parameters, rank_or_all, require};
 use super::warp::check_relevance;
 use super::{Learner, Parameters, Problem, Progress, Run};
 use crate::data::RowId;
@@ -109,6 +109,7 @@ impl Learner for Checked<Itml> {
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
+        let rank = rank_or_all(settings.rank, problem.dim())?;
         let relevance = problem.relevance("itml")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
@@ -128,7 +129,7 @@ impl Learner for Checked<Itml> {
             Projections::Batch => batch(settings, &pairs, bounds, prior, run)?,
             Projections::Online => online(settings, &pairs, bounds, prior, run)?,
         };
-        let root = root(matrix, settings.rank)?;
+        let root = Symmetric::new(matrix)?.eigen()?.factor(rank);
         field.carry_back(&rows_from(root.as_ref()), inverse as f32, true)
     }
 }
@@ -199,6 +200,9 @@ impl Constraints {
         let mut lengths: Vec<f64> = (self.differences.rows().iter())
             .map(|row| row.iter().map(|v| f64::from(*v).powi(2)).sum())
             .collect();
+        if !lengths.iter().all(|length| length.is_finite()) {
+            return Err(Error::Data("distances of pairs are not finite".into()));
+        }
         lengths.sort_by(f64::total_cmp);
         let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
         let (near, far) = (at(near), at(far));
@@ -358,17 +362,6 @@ fn online(
         update(&mut matrix, &product, -pull / (1.0 + pull * distance));
     }
     Ok(matrix)
-}
-
-/// L with LᵀL = the matrix, of its largest `rank` directions.
-fn root(matrix: Mat<f64>, rank: usize) -> Result<Mat<f64>> {
-    let dim = matrix.nrows();
-    let eigen = Symmetric::new(matrix)?.eigen()?;
-    let most = if rank == 0 { dim } else { rank.min(dim) };
-    let kept = most.min(eigen.numerical_rank()).max(1);
-    Ok(Mat::from_fn(kept, dim, |row, column| {
-        eigen.values[row].max(0.0).sqrt() * eigen.vectors[(column, row)]
-    }))
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub(super) fn impostors(
             let queries = items.queries(mapped, rows.to_vec())?;
             let mut found: Vec<Vec<(f32, u32)>> = vec![Vec::new(); rows.len()];
             let (mut buffer, mut products) = (RowBuf::empty(items.dim()), Vec::new());
+            let mut left_out = 0;
             for tile in 0..items.tiles() {
                 items.products(&queries, tile..tile + 1, &mut buffer, &mut products)?;
                 let start = tile * TILE;
@@ -67,19 +68,15 @@ pub(super) fn impostors(
                             found[index].push((score, item));
                         }
                     }
+                    if found[index].len() > 4 * most {
+                        left_out += keep_nearest(&mut found[index], most);
+                    }
                 }
             }
-            let mut left_out = 0;
             let kept = found.into_iter().map(|mut found| {
-                if found.len() > most {
-                    left_out += (found.len() - most) as u64;
-                    let order =
-                        |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-                    found.select_nth_unstable_by(most, order);
-                    found.truncate(most);
-                    found.sort_unstable_by_key(|(_, item)| *item);
-                }
-                found.into_iter().map(|(_, item)| item).collect()
+                left_out += keep_nearest(&mut found, most);
+                // By reference: a list made from the list itself would keep all the memory of this one.
+                found.iter().map(|(_, item)| *item).collect()
             });
             let kept = kept.collect();
             Ok((kept, left_out))
@@ -102,4 +99,17 @@ pub(super) fn united(left: &Edges, right: &Edges) -> Edges {
         all.dedup();
         all
     }))
+}
+
+/// Keep the nearest, in the order of their numbers; gives how many went.
+fn keep_nearest(found: &mut Vec<(f32, u32)>, most: usize) -> u64 {
+    if found.len() <= most {
+        return 0;
+    }
+    let gone = (found.len() - most) as u64;
+    let order = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    found.select_nth_unstable_by(most, order);
+    found.truncate(most);
+    found.sort_unstable_by_key(|(_, item)| *item);
+    gone
 }

@@ -22,6 +22,7 @@ use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::edges::Edges;
 use super::field::{Field, Start};
 use super::parameters::{Checked, parameters, require, require_rank};
+use super::warp::check_relevance;
 use super::whole::Whole;
 use super::{Learner, Parameters, Problem, Run};
 use crate::data::{Corpus, MemoryCorpus, RowId};
@@ -127,18 +128,11 @@ impl Checked<Lmnn> {
         let settings = &self.0;
         require_rank(settings.rank, problem.dim())?;
         let labels = problem.labels("lmnn")?;
-        if labels.classes() < 2 {
-            return Err(Error::Data(
-                "lmnn needs rows of at least two classes, found one".into(),
-            ));
-        }
+        check_relevance(problem.relevance("lmnn")?)?;
         let field = Field::new(problem)?;
+        let rank = settings.rank.min(field.dim());
+        let start = field.start("lmnn", settings.start, rank, run.seed)?;
         let targets = targets(field.items(), labels, settings.neighbours)?;
-        if targets.len() == 0 {
-            return Err(Error::Data(
-                "lmnn needs a class of at least two rows, found none".into(),
-            ));
-        }
         run.check_stop()?;
         let scale = if settings.scaled {
             mean_length(field.items(), &targets)?
@@ -146,8 +140,6 @@ impl Checked<Lmnn> {
             1.0
         };
         run.facts.insert("scale".into(), scale);
-        let rank = settings.rank.min(field.dim());
-        let start = field.start("lmnn", settings.start, rank, run.seed)?;
         let mut training = Training {
             settings,
             labels,
@@ -161,7 +153,8 @@ impl Checked<Lmnn> {
             ),
             steps: None,
             held: None,
-            stretch: settings.refresh,
+            // The first steps change most, and impostors that are not known let a map collapse.
+            stretch: 1,
             since: 0,
             found: 0,
             left_out: 0,

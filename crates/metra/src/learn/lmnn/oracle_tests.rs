@@ -122,10 +122,6 @@ fn it_ends_no_higher_than_metric_learn() {
         let map = learner.check().unwrap().fit(&problem, &mut run);
         let map = weights(&map.unwrap());
         let found = Dense::new(&rows, &classes, 3, LOSS).at(&map);
-        eprintln!(
-            "rank {rank}: {found}, metric-learn {expected}, {:?}",
-            run.facts
-        );
         // The objective is that of all impostors, not of those known before the last steps.
         let said = run.facts["objective"];
         assert!((said / found - 1.0).abs() < 1e-5, "{said} {found}");

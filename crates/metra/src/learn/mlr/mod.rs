@@ -14,7 +14,7 @@ mod solver;
 
 use super::all_pairs::{AllPairs, Pair, QueryLoss};
 use super::field::Field;
-use super::parameters::{Checked, Choice, parameters, require};
+use super::parameters::{Checked, Choice, parameters, rank_or_all, require};
 use super::warp::check_relevance;
 use super::{Learner, Parameters, Problem, Progress, Run};
 use crate::linalg::{Symmetric, rows_from};
@@ -85,6 +85,7 @@ impl Learner for Checked<Mlr> {
 
     fn fit(&self, problem: &Problem<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = &self.0;
+        let rank = rank_or_all(settings.rank, problem.dim())?;
         let relevance = problem.relevance("mlr")?;
         check_relevance(relevance)?;
         let field = Field::new(problem)?;
@@ -99,7 +100,12 @@ impl Learner for Checked<Mlr> {
             )));
         }
         let metric = rounds(settings, &pairs, run)?;
-        let root = root(metric, settings.rank)?;
+        let root = Symmetric::new(metric)?.eigen()?.factor(rank);
+        if root.nrows() == 0 {
+            return Err(Error::Data(
+                "the metric is 0: no direction puts relevant items before others".into(),
+            ));
+        }
         run.facts.insert("rank".into(), root.nrows() as f64);
         field.carry_back(&rows_from(root.as_ref()), inverse, true)
     }
@@ -197,24 +203,4 @@ impl QueryLoss for Violators {
         }
         self.share * loss
     }
-}
-
-/// L with LᵀL = the metric, of its largest `rank` directions.
-fn root(metric: Mat<f64>, rank: usize) -> Result<Mat<f64>> {
-    let dim = metric.nrows();
-    let eigen = Symmetric::new(metric)?.eigen()?;
-    let positive = eigen.numerical_rank();
-    if positive == 0 {
-        return Err(Error::Data(
-            "the metric is 0: no direction puts relevant items before others".into(),
-        ));
-    }
-    let kept = if rank == 0 {
-        positive
-    } else {
-        rank.min(positive)
-    };
-    Ok(Mat::from_fn(kept, dim, |row, column| {
-        eigen.values[row].sqrt() * eigen.vectors[(column, row)]
-    }))
 }

@@ -150,7 +150,6 @@ fn it_ends_no_lower_than_both() {
         };
         let map = learner.check().unwrap().fit(&problem, &mut Run::new(1));
         let found = mean_chance(&corpus, &classes, &map.unwrap());
-        eprintln!("rank {rank}: {found}, theirs {expected}");
         assert!(found >= expected * (1.0 - 1e-6), "{found} {expected}");
     }
 }

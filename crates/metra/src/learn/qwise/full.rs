@@ -154,16 +154,13 @@ impl Composite for FullLoss<'_> {
 
 /// Rows √λ_k·v_kᵀ of the `rank` largest eigenvalues, largest first: M = LᵀL as far as they go.
 pub(super) fn factor(matrix: &Symmetric, rank: usize) -> Result<Mat<f64>> {
-    let eigen = matrix.eigen()?;
-    let rank = eigen.numerical_rank().min(rank);
-    if rank == 0 {
+    let factor = matrix.eigen()?.factor(rank);
+    if factor.nrows() == 0 {
         return Err(Error::Data(
             "the learned matrix is 0: lambda outweighs what the constraints say".into(),
         ));
     }
-    Ok(Mat::from_fn(rank, matrix.dim(), |k, column| {
-        eigen.values[k].sqrt() * eigen.vectors[(column, k)]
-    }))
+    Ok(factor)
 }
 
 #[cfg(test)]
