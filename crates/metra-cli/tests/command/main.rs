@@ -502,8 +502,8 @@ fn what_is_not_known_is_answered_with_what_is() {
         &["\"lamda\"", "lambda", "margin", "patience"],
     );
     refused(
-        "train data.parquet --label label --method lmnn",
-        &["\"lmnn\"", "lda, kissme", "warca"],
+        "train data.parquet --label label --method nearest",
+        &["\"nearest\"", "lda, kissme", "warca"],
     );
     refused(
         "train data.parquet --label label --rank 71",
