@@ -104,7 +104,8 @@ def docstring(name: str, entry: dict[str, Any], defaults: dict[str, Any]) -> str
     for parameter, default, values, meaning in entry["parameters"]:
         kind = _KINDS.get(values, "str")
         if parameter == "rank":
-            meaning += f" None takes {default}, or all columns where there are fewer."
+            many = "all" if default == "0" else f"{default}, or all columns where there are fewer"
+            meaning += f" None takes {many}."
             default = "None"
         if values not in _KINDS:
             meaning += f" One of {values}."
@@ -136,4 +137,7 @@ def _example(name: str, entry: dict[str, Any]) -> str:
     if "steps" in known:
         keywords.append("steps=20")
     width = "3" if "rank" in known else "64"
+    if name == "Svmml":
+        # Directions of sums as well as of differences, and two numbers that make a product of them.
+        width = "8"
     return form.format(name=name, keywords=", ".join(keywords), width=width)
