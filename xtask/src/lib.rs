@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 pub use reproduce::reproduce;
 
 mod data_files;
+mod dependencies;
 mod layering;
 mod links;
 mod manifests;
@@ -60,6 +61,11 @@ pub fn repository_root() -> Result<PathBuf> {
     Ok(parent
         .context("expected xtask to lie inside the workspace")?
         .to_path_buf())
+}
+
+/// Checks licences and sources of all crates in the lock file.
+pub fn dependencies(root: &Path) -> Result<Vec<Finding>> {
+    dependencies::check_workspace(root)
 }
 
 /// Runs every check on the tree below `root`; findings are sorted by path and line.

@@ -1,20 +1,26 @@
 //! `cargo xtask tidy` prints every finding of the tree's checks and fails if there is one;
+//! `cargo xtask dependencies` does so for licences and sources of crates;
 //! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use xtask::Finding;
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => tidy(),
+        ["tidy"] => report("tidy", &xtask::tidy(&xtask::repository_root()?)?),
+        ["dependencies"] => {
+            let findings = xtask::dependencies(&xtask::repository_root()?)?;
+            report("dependencies", &findings)
+        }
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
-            "expected `cargo xtask tidy` or `cargo xtask reproduce NAME|all [--profile PROFILE]`, \
-             but found the arguments {arguments:?}"
+            "expected `cargo xtask tidy`, `cargo xtask dependencies` or `cargo xtask reproduce \
+             NAME|all [--profile PROFILE]`, but found the arguments {arguments:?}"
         ),
     }
 }
@@ -24,16 +30,15 @@ fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tidy() -> Result<ExitCode> {
-    let findings = xtask::tidy(&xtask::repository_root()?)?;
+fn report(check: &str, findings: &[Finding]) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    for finding in &findings {
+    for finding in findings {
         writeln!(out, "{finding}")?;
     }
     if findings.is_empty() {
-        writeln!(out, "tidy: nothing found")?;
+        writeln!(out, "{check}: nothing found")?;
         return Ok(ExitCode::SUCCESS);
     }
-    writeln!(out, "tidy: {} found", findings.len())?;
+    writeln!(out, "{check}: {} found", findings.len())?;
     Ok(ExitCode::FAILURE)
 }

@@ -37,8 +37,7 @@ fn metra_with_code(folder: &OsStr, line: &str, more: &[&str]) -> (Option<i32>, V
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn the_base_on_scifact() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let line = "eval cosine --queries scifact_minilm_queries.parquet \
@@ -56,8 +55,7 @@ fn the_base_on_scifact() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn folds_on_cranfield() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let line = "train --queries cranfield_minilm_queries.parquet \
@@ -78,8 +76,7 @@ fn folds_on_cranfield() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn warca_on_viper() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let line = "train viper_stripes2580.parquet --label label --camera camera --method warca \
@@ -97,8 +94,7 @@ fn warca_on_viper() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn warca_on_clinc() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -119,8 +115,7 @@ fn warca_on_clinc() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn the_gate_on_clinc() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -162,8 +157,7 @@ fn the_gate_on_clinc() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn clicks_on_scifact() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -252,8 +246,7 @@ fn scifact_clicks(folder: &Path) -> String {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn recall_of_approximate_indexes() {
-    let Some(data) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(data) = metra_testing::data() else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -66,8 +66,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn attributes_classify_scenes_and_faces() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let with = |lambda| Attributes {

@@ -1,7 +1,7 @@
 //! Tables, shards, settings and embedded vectors in a store that speaks S3, read and written by a
 //! driver and executors that know it by their environment alone.
 //!
-//! The store is `moto_server` (PyPI `moto[server]`, see requirements.txt here), named by `METRA_MOTO`;
+//! The store is `moto_server` (PyPI `moto[server]`, see tests/requirements-servers.txt), named by `METRA_MOTO`;
 //! without it the test says so and passes.
 
 use crate::processes::{Executor, Scheduler, metra};
@@ -65,8 +65,7 @@ impl Drop for Store {
 #[test]
 #[ignore = "slow: starts a store and a cluster"]
 fn shards_settings_and_results_lie_in_an_object_store() {
-    let Ok(program) = std::env::var("METRA_MOTO") else {
-        eprintln!("skipped: METRA_MOTO names no moto_server");
+    let Some(program) = metra_testing::variable("METRA_MOTO", "a moto_server") else {
         return;
     };
     let store = Store::start(&program);

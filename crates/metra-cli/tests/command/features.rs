@@ -278,8 +278,7 @@ fn least_correlation(
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn gist_of_scenes_is_that_of_the_published_set() {
-    let Some(data) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(data) = metra_testing::data() else {
         return;
     };
     let key = |values: &[String]| {
@@ -297,8 +296,7 @@ fn gist_of_scenes_is_that_of_the_published_set() {
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn stripes_of_people_are_those_of_the_stored_set() {
-    let Some(data) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(data) = metra_testing::data() else {
         return;
     };
     let key = |values: &[String]| {

@@ -109,14 +109,13 @@ fn a_folder_of_images_becomes_a_report_with_sheets() {
 #[test]
 #[ignore = "slow: METRA_DATA with images/viper"]
 fn viper_from_its_images_gives_what_the_stored_features_give() {
-    let Some(data) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA does not name a folder of data sets");
+    let Some(data) = metra_testing::data() else {
         return;
     };
     let data = Path::new(&data);
     let images = data.join("images/viper");
     if !images.is_dir() {
-        println!("skipped: {} is no folder", images.display());
+        metra_testing::skip("METRA_DATA", &format!("{} is no folder", images.display()));
         return;
     }
     let folder = Folder::new();

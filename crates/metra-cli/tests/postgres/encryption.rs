@@ -19,10 +19,8 @@ chmod 600 server.key
 #[test]
 #[ignore = "slow: starts PostgreSQL"]
 fn encryption_asks_as_much_as_it_says() {
-    let Ok(programs) = std::env::var("METRA_POSTGRES_TLS") else {
-        eprintln!(
-            "skipped: METRA_POSTGRES_TLS does not name the bin folder of a PostgreSQL with TLS"
-        );
+    let what = "the bin folder of a PostgreSQL with TLS";
+    let Some(programs) = metra_testing::variable("METRA_POSTGRES_TLS", what) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();

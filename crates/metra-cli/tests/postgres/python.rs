@@ -22,8 +22,8 @@ print(json.dumps([found.tolist(), scores.tolist()]))
 #[test]
 #[ignore = "slow: starts PostgreSQL and Python"]
 fn python_and_the_command_read_each_other() {
-    let Ok(python) = std::env::var("METRA_PYTHON") else {
-        eprintln!("skipped: METRA_PYTHON names no interpreter with metra, psycopg and numpy");
+    let what = "an interpreter with metra, psycopg and numpy";
+    let Some(python) = metra_testing::variable("METRA_PYTHON", what) else {
         return;
     };
     let Some(server) = Server::start() else {

@@ -7,16 +7,7 @@ use metra_files::{Column, Filter, ParquetVectorWriter, TableOptions, read_table}
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-
-#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
-fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("METRA_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: METRA_DATA names no folder of data sets");
-    }
-    folder
-}
+use std::path::Path;
 
 /// Vectors with a column of whole numbers.
 fn read(path: &Path, column: &str, filter: Option<&str>) -> (RowBuf, Vec<i64>) {
@@ -53,7 +44,7 @@ fn measure(report: &Value, name: &str) -> f64 {
 #[test]
 #[ignore = "slow: needs METRA_DATA, starts PostgreSQL"]
 fn scifact_by_queries_alone() {
-    let (Some(data), Some(server)) = (data(), Server::start()) else {
+    let (Some(data), Some(server)) = (metra_testing::data(), Server::start()) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +153,7 @@ fn scifact_by_queries_alone() {
 #[test]
 #[ignore = "slow: needs METRA_DATA, starts PostgreSQL"]
 fn clinc_by_an_extra_coordinate_and_rescaled() {
-    let (Some(data), Some(server)) = (data(), Server::start()) else {
+    let (Some(data), Some(server)) = (metra_testing::data(), Server::start()) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -25,14 +25,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Start one; none, with a message, where `METRA_POSTGRES` names no programs.
-    #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
     pub(crate) fn start() -> Option<Self> {
-        let Ok(programs) = std::env::var("METRA_POSTGRES") else {
-            eprintln!(
-                "skipped: METRA_POSTGRES does not name the bin folder of a PostgreSQL with pgvector"
-            );
-            return None;
-        };
+        let what = "the bin folder of a PostgreSQL with pgvector";
+        let programs = metra_testing::variable("METRA_POSTGRES", what)?;
         let server = Server::of(&programs, RULES, &[], |_| ());
         let mut client = Address::parse(&server.url()).unwrap().connect().unwrap();
         client.batch_execute("CREATE EXTENSION vector").unwrap();

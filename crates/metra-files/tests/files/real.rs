@@ -6,8 +6,7 @@ use metra_files::{read_qrels_by_name, read_splits};
 #[test]
 #[ignore = "needs the data sets of METRA_DATA"]
 fn all_files_of_metra_data_are_read() {
-    let Some(folder) = std::env::var_os("METRA_DATA") else {
-        println!("skipped: METRA_DATA is not set");
+    let Some(folder) = metra_testing::data() else {
         return;
     };
     let mut paths: Vec<_> = std::fs::read_dir(folder)

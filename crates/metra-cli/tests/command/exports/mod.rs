@@ -1,6 +1,6 @@
 //! Exported files, read back by the programs that they are for and held against `metra embed`.
 //!
-//! These are Python packages (requirements.txt here) in an environment whose folder `METRA_EXPORTS`
+//! These are Python packages (tests/requirements-servers.txt) in an environment whose folder `METRA_EXPORTS`
 //! names, with `bin/python` in it; without it the slow tests say so and pass. The C header is compiled
 //! by `cc`.
 
@@ -25,13 +25,8 @@ const CLOSE: f64 = 1e-6;
 
 /// The interpreter that has the packages.
 fn python() -> Option<String> {
-    match std::env::var("METRA_EXPORTS") {
-        Ok(folder) => Some(format!("{folder}/bin/python")),
-        Err(_) => {
-            eprintln!("skipped: METRA_EXPORTS names no environment of Python");
-            None
-        }
-    }
+    let folder = metra_testing::variable("METRA_EXPORTS", "an environment of Python")?;
+    Some(format!("{folder}/bin/python"))
 }
 
 fn script(python: &str, folder: &Folder, arguments: &[&str]) -> String {
