@@ -1,15 +1,14 @@
 //! How far a metric agrees with comparisons of rows: what `metra eval --triplets` prints.
 
 use crate::evaluate::chain_of;
-use crate::material::numbered;
 use crate::model::Model;
-use crate::told::Told;
+use crate::supervision::{SupervisionInput, numbered};
 use crate::train::{comparison, read};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::work;
 use metra::data::{Corpus, Interruptible};
 use metra::evaluate::{Bootstrap, Comparison, agreement, separation};
-use metra::metric::{Chain, Space};
+use metra::model::{Chain, Space};
 use metra::supervision::{Comparisons, Quadruplet, derive::as_quadruplet};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,16 +33,16 @@ pub(crate) fn agree<'py>(
     score: Option<String>,
     base: Option<String>,
     items: Given<'py>,
-    told: Told,
+    told: SupervisionInput,
     seed: u64,
     threads: Option<usize>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let items = items.numbers()?;
     let model = model.as_ref().map(|model| model.get());
-    let found = work(py, threads, None, |desk| {
+    let found = work(py, threads, None, |channel| {
         let items = Vectors::read(items, &model.map_or(Rule::Judge, Model::rule))?;
         let items = items.corpus()?;
-        let items = Interruptible::new(&items, desk.stop());
+        let items = Interruptible::new(&items, channel.stop());
         let chain = chain_of(model, read(score.as_ref())?, items.dim())?;
         let base: Option<Space> = read(base.as_ref())?;
         let base = base.map(|space| Chain::identity(items.dim(), space));

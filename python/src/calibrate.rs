@@ -1,13 +1,13 @@
 //! Same or not the same: the threshold at a rate of false matches, as `metra calibrate` finds it.
 
 use crate::model::Model;
-use crate::told::Told;
+use crate::supervision::SupervisionInput;
 use crate::vectors::{Given, Vectors};
 use crate::working::work;
 use metra::Error;
-use metra::data::{Interruptible, fingerprint};
+use metra::data::{Interruptible, Storage, fingerprint};
 use metra::evaluate::{Bootstrap, verification};
-use metra::metric::{Decision, Embedding, Side, Storage, embed_corpus};
+use metra::model::{Decision, Embedding, Side, embed_corpus};
 use pyo3::prelude::*;
 
 /// The same model with a threshold at which at most this share of pairs of two identities match,
@@ -18,16 +18,16 @@ pub(crate) fn calibrate<'py>(
     py: Python<'py>,
     model: Py<Model>,
     items: Given<'py>,
-    told: Told,
+    told: SupervisionInput,
     rate: f64,
     seed: u64,
     threads: Option<usize>,
 ) -> PyResult<Model> {
     let (given, model) = (items.numbers()?, model.get());
-    let calibrated = work(py, threads, None, |desk| {
+    let calibrated = work(py, threads, None, |channel| {
         let vectors = Vectors::read(given, &model.rule())?;
         let corpus = vectors.corpus()?;
-        let corpus = Interruptible::new(&corpus, desk.stop());
+        let corpus = Interruptible::new(&corpus, channel.stop());
         let labels = told.labels()?.ok_or_else(|| {
             Error::Data("which rows are the same? give y, an identity of every row".into())
         })?;

@@ -1,16 +1,16 @@
 //! Comparisons of methods on arrays, and their report.
 
 use crate::errors::raised;
-use crate::material::{Arrays, with_material};
-use crate::told::Told;
+use crate::supervision::{Arrays, SupervisionInput};
 use crate::train::{Grid, read, read_all};
 use crate::vectors::{Given, Rule};
-use crate::working::{Desk, News, work};
-use metra::Result;
-use metra::data::fingerprint;
-use metra::learn::registry;
-use metra::study::compare::{Costs, DataFacts, Event, Experiment, Log, Method, Results};
-use metra::study::{HoldOut, Judging, Material, Parts, Protocol, folds};
+use crate::working::{ProgressChannel, ProgressUpdate, work};
+use metra::experiment::compare::{Costs, Event, Log, Results};
+use metra::experiment::{
+    ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Protocol, folds,
+};
+use metra::pipeline::registry;
+use metra::{Dataset, Result};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -56,17 +56,17 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn method(&self) -> Result<Method> {
+    fn method(&self) -> Result<ComparedMethod> {
         let entry = registry::find(&self.method)?;
         let grid = match &self.grid {
             Some(grid) => grid.clone(),
             None => entry.open_grid(&self.settings),
         };
-        Ok(Method {
+        Ok(ComparedMethod {
             settings: self.settings.clone(),
             grid,
             spaces: read_all(&self.scores)?,
-            ..Method::usual(self.name.clone(), &self.method, self.prepare.parse()?)?
+            ..ComparedMethod::usual(self.name.clone(), &self.method, self.prepare.parse()?)?
         })
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn compare<'py>(
     contest: Contest,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: Told,
+    told: SupervisionInput,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(String, String)> {
     let arrays = Arrays {
@@ -88,15 +88,10 @@ pub(crate) fn compare<'py>(
     };
     // Trials run on threads of their own, one thread each.
     let threads = contest.threads.unwrap_or_else(rayon::current_num_threads);
-    let (results, costs) = work(py, Some(threads), callback.as_ref(), |desk| {
-        with_material(
-            &arrays,
-            &Rule::Judge,
-            &told,
-            None,
-            desk.stop(),
-            |material, _| contest.run(material, threads, desk),
-        )
+    let (results, costs) = work(py, Some(threads), callback.as_ref(), |channel| {
+        arrays.with_dataset(&Rule::Judge, &told, None, channel.stop(), |data| {
+            contest.run(data, threads, channel)
+        })
     })?;
     let costs = costs.to_json().map_err(raised)?;
     Ok((results.to_json().map_err(raised)?, costs))
@@ -105,12 +100,12 @@ pub(crate) fn compare<'py>(
 impl Contest {
     fn run(
         &self,
-        material: &Material<'_>,
+        data: &Dataset<'_>,
         threads: usize,
-        desk: &Desk,
+        channel: &ProgressChannel,
     ) -> Result<(Results, Costs)> {
         let names = |unit: u64| unit.to_string();
-        let experiment = self.experiment(material, &names)?;
+        let experiment = self.experiment(data, &names)?;
         let mut log = match &self.log {
             Some(path) => Log::open(path)?,
             None => Log::in_memory(),
@@ -128,7 +123,7 @@ impl Contest {
                 }
                 _ => return,
             };
-            desk.tell(News {
+            channel.tell(ProgressUpdate {
                 phase,
                 step: done as u64,
                 steps: total as u64,
@@ -136,88 +131,69 @@ impl Contest {
                 validation: None,
             });
         };
-        let results = experiment.run(&mut log, threads, &mut follow, desk.stop())?;
+        let results = experiment.run(&mut log, threads, &mut follow)?;
         let costs = experiment.costs(&log, threads)?;
         Ok((results, costs))
     }
 
     fn experiment<'m>(
         &self,
-        material: &'m Material<'m>,
+        data: &'m Dataset<'m>,
         names: &'m (dyn Fn(u64) -> String + Sync),
     ) -> Result<Experiment<'m>> {
         let holdout = match read(self.holdout.as_ref())? {
             Some(kind) => kind,
-            None => HoldOut::default_for(material),
+            None => HoldOut::default_for(data),
         };
         let protocol = match read(self.protocol.as_ref())? {
             Some(Protocol::SingleShot { .. }) => Protocol::SingleShot {
                 repeats: self.repeats,
             },
             Some(protocol) => protocol,
-            None => Protocol::default_for(&material.supervision),
+            None => Protocol::default_for(data.supervision()),
         };
         let measures = read_all(&self.measures)?;
         let criterion = read(self.criterion.as_ref())?;
-        let (judging, criterion) =
-            Judging::new(material, protocol, measures, criterion, self.seed)?;
+        let (settings, criterion) =
+            EvaluationSettings::new(data, protocol, measures, criterion, self.seed)?;
         let prepare = self.prepare.parse()?;
         let mut methods = match self.named.is_empty() && !self.lines.is_empty() {
             // Nobody asked for all methods: only what learns nothing joins.
-            true => Method::contenders(
+            true => ComparedMethod::contenders(
                 &Experiment::BASES.map(str::to_owned),
-                &material.supervision,
+                data.supervision(),
                 &prepare,
             )?,
-            false => Method::contenders(&self.named, &material.supervision, &prepare)?,
+            false => ComparedMethod::contenders(&self.named, data.supervision(), &prepare)?,
         };
         for line in &self.lines {
             let method = line.method()?;
             methods.retain(|m| m.name != method.name);
             methods.push(method);
         }
-        let dim = material.items.corpus.dim();
-        for method in &mut methods {
-            let entry = registry::find(&method.method)?;
-            let prepared = method.recipe.most_dim(dim);
-            entry.limit_rank(&mut method.settings, &method.grid, prepared);
-        }
+        let splits = (self.splits(data, holdout)?, holdout);
+        let settings = (settings, criterion);
+        let mut experiment = Experiment::new(data, splits, settings, methods, self.seed)?;
+        let (rows, dim) = (data.items().len(), data.dim());
+        experiment.data.text = format!("{rows} × {dim}, {}", data.supervision().describe());
         Ok(Experiment {
             name: self.name.clone(),
-            about: String::new(),
             command: "metra.compare".into(),
-            data: DataFacts {
-                text: format!(
-                    "{} × {dim}, {}",
-                    material.items.corpus.len(),
-                    material.supervision.describe()
-                ),
-                fingerprint: fingerprint(material.items.corpus)?,
-                supervision: material.supervision.fingerprint(),
-            },
-            material,
-            splits: self.splits(material, holdout)?,
             folds: self.folds.is_some(),
-            holdout,
-            judging,
-            criterion,
-            seed: self.seed,
-            methods,
             base: self.base.clone(),
             budget: self.trials,
             halving: self.halving,
-            claims: Vec::new(),
-            facts: Vec::new(),
             names,
+            ..experiment
         })
     }
 
-    fn splits(&self, material: &Material<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
-        let units = material.askable();
+    fn splits(&self, data: &Dataset<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
+        let units = data.units();
         if let Some(count) = self.folds {
-            let dealt = folds(material, &units, kind, count, self.seed)?.into_iter();
+            let dealt = folds(data, &units, kind, count, self.seed)?.into_iter();
             let inner = |(rest, test)| {
-                let parts = Parts::within(material, rest, test, kind, self.validation, self.seed)?;
+                let parts = Parts::within(data, rest, test, kind, self.validation, self.seed)?;
                 Ok((parts, self.seed))
             };
             return dealt.map(inner).collect();
@@ -225,7 +201,7 @@ impl Contest {
         (0..self.draws)
             .map(|draw| {
                 let (seed, shares) = (self.seed + draw, (self.validation, self.test));
-                let parts = Parts::draw(material, &units, kind, shares, seed)?;
+                let parts = Parts::draw(data, &units, kind, shares, seed)?;
                 Ok((parts, seed))
             })
             .collect()

@@ -1,18 +1,18 @@
-//! Judging a metric on arrays, and differences between two judgements.
+//! EvaluationSettings a metric on arrays, and differences between two judgements.
 
-use crate::material::{Arrays, numbered, with_material};
 use crate::model::Model;
-use crate::told::Told;
+use crate::supervision::{Arrays, SupervisionInput, numbered};
 use crate::train::{comparison, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{briefly, work};
-use metra::data::{Corpus, Groups, Interruptible, Joined};
+use metra::Dataset;
+use metra::data::{Corpus, Groups, Interruptible, Joined, Storage};
 use metra::evaluate::{
     Bootstrap, Empty, Evaluation, Gain, Measure, Options, ReIdentification, Ties, evaluate,
     paired_bootstrap,
 };
-use metra::metric::{Chain, Embedding, Side, Space, Storage, embed_corpus};
-use metra::study::{Classifier, Collection, Judging, Material, Protocol, Scores};
+use metra::experiment::{Classifier, EvaluationSettings, Protocol, Scores};
+use metra::model::{Chain, Embedding, Side, Space, embed_corpus};
 use metra::supervision::{Labels, Supervision};
 use metra::{Error, Result};
 use pyo3::prelude::*;
@@ -89,9 +89,9 @@ pub(crate) fn judge<'py>(
     model: Option<Py<Model>>,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: Told,
+    told: SupervisionInput,
     gallery: Option<Given<'py>>,
-    gallery_told: Option<Told>,
+    gallery_told: Option<SupervisionInput>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let arrays = Arrays {
@@ -100,7 +100,7 @@ pub(crate) fn judge<'py>(
     };
     let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
     let model = model.as_ref().map(|model| model.get());
-    let answer = work(py, question.threads, callback.as_ref(), |desk| {
+    let answer = work(py, question.threads, callback.as_ref(), |channel| {
         let rule = model.map_or(Rule::Judge, Model::rule);
         let chain = chain_of(model, read(question.score.as_ref())?, arrays.items.dim())?;
         if let (Some(gallery), Some(gallery_told)) = (gallery, gallery_told) {
@@ -108,7 +108,7 @@ pub(crate) fn judge<'py>(
             let same = Rule::Apply(items.narrowing.as_ref());
             let gallery = Vectors::read(gallery, &same)?;
             let (items, gallery) = (items.corpus()?, gallery.corpus()?);
-            let items = Interruptible::new(&items, desk.stop());
+            let items = Interruptible::new(&items, channel.stop());
             return against(
                 &question,
                 &chain,
@@ -117,17 +117,17 @@ pub(crate) fn judge<'py>(
             );
         }
         let names = chain.group_names();
-        with_material(&arrays, &rule, &told, names, desk.stop(), |material, _| {
-            let protocol = protocol(&question, &material.supervision)?;
+        arrays.with_dataset(&rule, &told, names, channel.stop(), |data| {
+            let protocol = protocol(&question, data.supervision())?;
             if matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)) {
                 let expected = "another, or a gallery given to search in";
                 return Err(Error::parameter("protocol", expected, protocol));
             }
             let units = match question.count_empty {
-                true => (0..material.units()).collect(),
-                false => material.askable(),
+                true => (0..data.supervision().queries()).collect(),
+                false => data.units(),
             };
-            by_protocol(&question, &chain, material, protocol, (&units, &[]))
+            by_protocol(&question, &chain, data, protocol, (&units, &[]))
         })
     })?;
     let out = PyDict::new(py);
@@ -192,29 +192,29 @@ fn empty(question: &Question) -> Empty {
 fn by_protocol(
     question: &Question,
     chain: &Chain,
-    material: &Material<'_>,
+    data: &Dataset<'_>,
     protocol: Protocol,
     (units, trained): (&[u64], &[u64]),
 ) -> Result<Answer> {
     let measures: Vec<Measure> = read_all(&question.measures)?;
     let criterion = measures.first().copied();
-    let (judging, _) = Judging::new(material, protocol, measures, criterion, question.seed)?;
-    let judging = Judging {
+    let (judging, _) = EvaluationSettings::new(data, protocol, measures, criterion, question.seed)?;
+    let judging = EvaluationSettings {
         gain: gain(question),
         empty: empty(question),
         rerank: read(question.rerank.as_ref())?,
         ..judging
     };
     let space = [Embedding::space(chain)];
-    let scores = first(material.judge(chain, &space, units, trained, &judging)?)?;
-    let labels = material.labels();
+    let scores = first(data.evaluate_part(chain, &space, units, trained, &judging)?)?;
+    let labels = data.labels();
     Ok(Answer::of_scores(&scores, |unit| {
         labels.map_or(unit, |labels| u64::from(labels.of()[unit as usize]))
     }))
 }
 
 /// Rows with what was told of them.
-type Rows<'a> = (&'a dyn Corpus, &'a Told);
+type Rows<'a> = (&'a dyn Corpus, &'a SupervisionInput);
 
 /// Rows against a gallery.
 fn against(
@@ -230,18 +230,8 @@ fn against(
     let both = Joined::new(rows, gallery)?;
     let told = told.joined(gallery_told);
     let groups = numbered(told.groups(), chain.group_names())?;
-    let (supervision, judged_by) = told.supervision(both.len(), None)?;
-    let material = Material {
-        items: Collection {
-            corpus: &both,
-            groups: groups.as_ref(),
-        },
-        queries: None,
-        supervision,
-        judged_by,
-        storage: Storage::default(),
-    };
-    let protocol = match protocol(question, &material.supervision)? {
+    let data = told.build(Dataset::builder(&both).groups(groups))?;
+    let protocol = match protocol(question, data.supervision())? {
         Protocol::Classify(classifier) => Protocol::Classify(classifier),
         Protocol::LeaveOneOut | Protocol::AgainstTraining => Protocol::AgainstTraining,
         other => {
@@ -251,7 +241,7 @@ fn against(
     };
     let units: Vec<u64> = (0..rows.len()).collect();
     let trained: Vec<u64> = (rows.len()..both.len()).collect();
-    by_protocol(question, chain, &material, protocol, (&units, &trained))
+    by_protocol(question, chain, &data, protocol, (&units, &trained))
 }
 
 /// Rows against a gallery, those of the same identity and camera left out.

@@ -3,12 +3,10 @@
 use crate::errors::raised;
 use crate::vectors::{Given, Names, Rule, Vectors};
 use crate::working::{briefly, work};
-use metra::data::{Batch, Corpus, Groups, Joined};
+use metra::data::{Batch, Corpus, Groups, Joined, Storage};
 use metra::evaluate::dissimilarities;
 use metra::linalg::RowBuf;
-use metra::metric::{
-    Chain, Embedding, LowRank, Map, Metric, Side, Storage, embed_corpus, for_each_embedded,
-};
+use metra::model::{Chain, Embedding, LowRank, Map, Metric, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;
 use metra::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -19,10 +17,10 @@ use std::path::PathBuf;
 
 /// A learned metric with how it came about. Models are what files hold and what estimators learn.
 #[pyclass(frozen, module = "metra")]
-pub(crate) struct Model(pub(crate) metra::metric::Model);
+pub(crate) struct Model(pub(crate) metra::model::Model);
 
 impl Model {
-    pub(crate) fn new(model: metra::metric::Model) -> Self {
+    pub(crate) fn new(model: metra::model::Model) -> Self {
         Model(model)
     }
 
@@ -88,13 +86,13 @@ impl Model {
     /// Read a model file.
     #[classmethod]
     fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        metra::metric::Model::load(&path).map(Model).map_err(raised)
+        metra::model::Model::load(&path).map(Model).map_err(raised)
     }
 
     /// Read a model from the bytes of its file.
     #[classmethod]
     fn from_bytes(_: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        metra::metric::Model::from_bytes(data)
+        metra::model::Model::from_bytes(data)
             .map(Model)
             .map_err(raised)
     }

@@ -5,14 +5,14 @@ use crate::train::read_all;
 use crate::vectors::{Given, Names, Vectors};
 use crate::working::briefly;
 use metra::data::{Batch, Corpus};
-use metra::metric::{Side, Wish};
+use metra::model::{Side, Wish};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
 /// How a store serves a model's order: what it holds, what it is asked, what it compares by.
 #[pyclass(frozen, module = "metra")]
 pub(crate) struct Plan {
-    plan: metra::metric::Plan,
+    plan: metra::model::Plan,
     model: Py<Model>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn plan(
             way: way.map(str::parse).transpose()?,
             ..Wish::default()
         };
-        metra::metric::Plan::choose_for_model(learned, &wish)
+        metra::model::Plan::choose_for_model(learned, &wish)
     })?;
     Ok(Plan { plan, model })
 }
@@ -52,7 +52,7 @@ pub(crate) fn find_plan(
 ) -> PyResult<Plan> {
     let learned = &model.get().0;
     let plan = briefly(py, || {
-        metra::metric::Plan::find(learned, way.parse()?, distance.parse()?, dimension)
+        metra::model::Plan::find(learned, way.parse()?, distance.parse()?, dimension)
     })?;
     Ok(Plan { plan, model })
 }

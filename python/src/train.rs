@@ -1,16 +1,18 @@
 //! Fits: what `metra train` does, on arrays.
 
 use crate::errors::raised;
-use crate::material::{Arrays, with_material};
 use crate::model::Model;
-use crate::told::Told;
+use crate::supervision::{Arrays, SupervisionInput};
 use crate::vectors::{Given, Rule};
-use crate::working::{Chronicle, Desk, work};
-use metra::Result;
-use metra::data::Narrowing;
+use crate::working::{History, ProgressChannel, work};
 use metra::evaluate::{Comparison, Measure};
-use metra::learn::{Recipe, registry};
-use metra::study::{HoldOut, Judging, Material, Parts, Protocol, Study, Verdicts};
+use metra::experiment::{
+    ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Protocol, Verdicts,
+};
+use metra::model::Space;
+use metra::pipeline::registry;
+use metra::supervision::SupervisionKind;
+use metra::{Dataset, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -40,19 +42,19 @@ pub(crate) struct Order {
     threads: Option<usize>,
 }
 
-/// What a fit gave, before it becomes Python's.
-struct Gave {
-    model: metra::metric::Model,
+/// What a fit outcome, before it becomes Python's.
+struct FitOutcome {
+    model: metra::model::Model,
     chosen: BTreeMap<String, String>,
     value: Option<f64>,
-    trials: Vec<metra::study::Trial>,
+    trials: Vec<metra::experiment::Trial>,
     base: String,
     verdicts: Option<Verdicts>,
     sizes: [usize; 3],
     cpu_seconds: f64,
     seconds: f64,
     phases: Vec<String>,
-    moments: Vec<crate::working::Moment>,
+    steps_done: Vec<crate::working::HistoryStep>,
 }
 
 /// Learn a metric; `items` and `queries` are arrays of f32 or f64 with rows one after the other.
@@ -63,102 +65,80 @@ pub(crate) fn train<'py>(
     order: Order,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: Told,
+    told: SupervisionInput,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let arrays = Arrays {
         items: items.numbers()?,
         queries: queries.as_ref().map(Given::numbers).transpose()?,
     };
-    let gave = work(py, order.threads, callback.as_ref(), |desk| {
-        with_material(
-            &arrays,
-            &Rule::Judge,
-            &told,
-            None,
-            desk.stop(),
-            |material, narrowing| order.fit(material, narrowing, desk),
-        )
+    let outcome = work(py, order.threads, callback.as_ref(), |channel| {
+        let rule = Rule::Judge;
+        arrays.with_dataset(&rule, &told, None, channel.stop(), |data| {
+            order.fit(data, channel)
+        })
     })?;
-    gave.into_python(py)
+    outcome.into_python(py)
 }
 
 impl Order {
-    fn fit(
-        &self,
-        material: &Material<'_>,
-        narrowing: Option<&Narrowing>,
-        desk: &Desk,
-    ) -> Result<Gave> {
-        let mut settings = self.settings.clone();
-        let entry = registry::find(&self.method)?;
-        let recipe: Recipe = self.prepare.parse()?;
-        entry.limit_rank(
-            &mut settings,
-            &self.grid,
-            recipe.most_dim(material.items.corpus.dim()),
-        );
-        entry.build(&settings)?;
-        let (protocol, measures, criterion) = (
-            read(self.protocol.as_ref())?,
-            read_all(&self.measures)?,
-            read(self.criterion.as_ref())?,
-        );
-        let protocol = protocol.unwrap_or_else(|| Protocol::default_for(&material.supervision));
-        let (judging, criterion) =
-            Judging::new(material, protocol, measures, criterion, self.seed)?;
-        let kind = match read(self.holdout.as_ref())? {
-            Some(kind) => kind,
-            None => HoldOut::default_for(material),
-        };
-        let shares = (self.validation, self.test);
-        let parts = Parts::draw(material, &material.askable(), kind, shares, self.seed)?;
-        let study = Study {
-            material,
+    fn fit(&self, data: &Dataset<'_>, channel: &ProgressChannel) -> Result<FitOutcome> {
+        let method = ComparedMethod {
+            name: self.method.clone(),
             method: self.method.clone(),
-            settings,
-            recipe,
+            settings: self.settings.clone(),
+            recipe: self.prepare.parse()?,
             grid: self.grid.clone(),
             spaces: read_all(&self.scores)?,
-            base: read(self.base.as_ref())?,
-            judging,
-            criterion,
-            seed: self.seed,
+            published: BTreeMap::new(),
         };
-        let mut watch = Chronicle::new(desk);
-        let stop = Some(desk.stop());
+        let protocol = read(self.protocol.as_ref())?;
+        let protocol = protocol.unwrap_or_else(|| Protocol::default_for(data.supervision()));
+        let (measures, criterion) = (read_all(&self.measures)?, read(self.criterion.as_ref())?);
+        let settings = EvaluationSettings::new(data, protocol, measures, criterion, self.seed)?;
+        let kind = match read(self.holdout.as_ref())? {
+            Some(kind) => kind,
+            None => HoldOut::default_for(data),
+        };
+        let shares = (self.validation, self.test);
+        let parts = Parts::draw(data, &data.units(), kind, shares, self.seed)?;
+        let sizes = [&parts.train, &parts.validation, &parts.test].map(Vec::len);
+        let splits = (vec![(parts, self.seed)], kind);
+        let mut experiment = Experiment::new(data, splits, settings, vec![method], self.seed)?;
+        registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
+        experiment.base = self.base.clone();
+        read::<Space>(self.base.as_ref())?;
+        let mut history = History::new(channel);
         let began = Instant::now();
-        let training = study.train(&parts, &mut watch, stop)?;
-        let fitted = match self.refit && !parts.test.is_empty() {
-            true => study.refit(&parts, &training.chosen, &mut watch, stop)?,
-            false => training.fitted,
+        let result = experiment.train(0, &mut history)?;
+        let model = match self.refit && sizes[2] > 0 {
+            true => experiment.refit(0, &result, &mut history)?,
+            false => result.model,
         };
-        let judged = training.verdicts.as_ref().map(|verdicts| (verdicts, kind));
-        let model = study.model(&training.chosen, fitted, judged, narrowing.cloned())?;
-        Ok(Gave {
+        Ok(FitOutcome {
             model,
-            chosen: training.chosen.settings,
-            value: training.chosen.value,
-            trials: training.chosen.trials,
-            base: training.base.to_string(),
-            verdicts: training.verdicts,
-            sizes: [&parts.train, &parts.validation, &parts.test].map(Vec::len),
-            cpu_seconds: training.cpu_seconds,
+            chosen: result.chosen.settings,
+            value: result.chosen.value,
+            trials: result.chosen.trials,
+            base: result.base.to_string(),
+            verdicts: result.verdicts,
+            sizes,
+            cpu_seconds: result.cpu_seconds,
             seconds: began.elapsed().as_secs_f64(),
-            phases: watch.phases,
-            moments: watch.moments,
+            phases: history.phases,
+            steps_done: history.steps_done,
         })
     }
 }
 
-impl Gave {
+impl FitOutcome {
     fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let gave = self;
+        let outcome = self;
         let out = PyDict::new(py);
-        let history: Vec<Bound<'_, PyDict>> = (gave.moments.iter())
+        let history: Vec<Bound<'_, PyDict>> = (outcome.steps_done.iter())
             .map(|moment| {
                 let line = PyDict::new(py);
-                let phase = gave.phases.get(moment.phase as usize);
+                let phase = outcome.phases.get(moment.phase as usize);
                 line.set_item("phase", phase.map_or("", String::as_str))?;
                 line.set_item("step", moment.step)?;
                 line.set_item("loss", moment.loss)?;
@@ -166,7 +146,7 @@ impl Gave {
                 Ok(line)
             })
             .collect::<PyResult<_>>()?;
-        let trials: Vec<Bound<'_, PyDict>> = (gave.trials.into_iter())
+        let trials: Vec<Bound<'_, PyDict>> = (outcome.trials.into_iter())
             .map(|trial| {
                 let line = PyDict::new(py);
                 line.set_item("settings", trial.settings)?;
@@ -177,21 +157,21 @@ impl Gave {
             })
             .collect::<PyResult<_>>()?;
         let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| -> PyResult<Vec<_>> {
-            (gave.verdicts.iter().flat_map(pick))
+            (outcome.verdicts.iter().flat_map(pick))
                 .map(|(measure, found)| comparison(py, &measure.to_string(), found))
                 .collect()
         };
-        out.set_item("model", Py::new(py, Model::new(gave.model))?)?;
-        out.set_item("settings", gave.chosen)?;
-        out.set_item("validation", gave.value)?;
+        out.set_item("model", Py::new(py, Model::new(outcome.model))?)?;
+        out.set_item("settings", outcome.chosen)?;
+        out.set_item("validation", outcome.value)?;
         out.set_item("trials", trials)?;
-        out.set_item("base", gave.base)?;
+        out.set_item("base", outcome.base)?;
         out.set_item("test", rows(|v| &v.rows)?)?;
         out.set_item("seen", rows(|v| &v.seen)?)?;
         out.set_item("unseen", rows(|v| &v.unseen)?)?;
-        out.set_item("sizes", gave.sizes.to_vec())?;
-        out.set_item("cpu_seconds", gave.cpu_seconds)?;
-        out.set_item("seconds", gave.seconds)?;
+        out.set_item("sizes", outcome.sizes.to_vec())?;
+        out.set_item("cpu_seconds", outcome.cpu_seconds)?;
+        out.set_item("seconds", outcome.seconds)?;
         out.set_item("history", history)?;
         Ok(out)
     }
@@ -241,7 +221,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             let line = PyDict::new(py);
             line.set_item("name", entry.name)?;
             line.set_item("summary", entry.summary)?;
-            line.set_item("needs", entry.needs)?;
+            line.set_item("needs", SupervisionKind::words(entry.needs))?;
             let parameters: Vec<_> = (entry.parameters)()
                 .into_iter()
                 .map(|p| (p.name, p.default, p.values, p.meaning))

@@ -6,26 +6,25 @@
 
 use crate::errors::{InternalError, raised};
 use metra::Result;
-use metra::learn::{Observer, Progress};
-use metra::study::Watch;
+use metra::training::{Observer, Progress};
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// How often the interpreter is asked whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What work and the waiting thread share.
-pub(crate) struct Desk {
+pub(crate) struct ProgressChannel {
     stop: AtomicBool,
-    news: Mutex<Option<News>>,
+    update: Mutex<Option<ProgressUpdate>>,
 }
 
 /// The latest thing worth telling.
 #[derive(Clone)]
-pub(crate) struct News {
+pub(crate) struct ProgressUpdate {
     pub(crate) phase: String,
     pub(crate) step: u64,
     pub(crate) steps: u64,
@@ -33,21 +32,21 @@ pub(crate) struct News {
     pub(crate) validation: Option<f64>,
 }
 
-impl Desk {
+impl ProgressChannel {
     /// Set when the work is to stop.
     pub(crate) fn stop(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Put news on the desk in place of older ones.
-    pub(crate) fn tell(&self, news: News) {
-        if let Ok(mut place) = self.news.lock() {
-            *place = Some(news);
+    /// Put update on the channel in place of older ones.
+    pub(crate) fn tell(&self, update: ProgressUpdate) {
+        if let Ok(mut place) = self.update.lock() {
+            *place = Some(update);
         }
     }
 
-    fn take(&self) -> Option<News> {
-        self.news.lock().ok().and_then(|mut place| place.take())
+    fn take(&self) -> Option<ProgressUpdate> {
+        self.update.lock().ok().and_then(|mut place| place.take())
     }
 }
 
@@ -57,20 +56,20 @@ pub(crate) fn work<R: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     callback: Option<&Bound<'_, PyAny>>,
-    job: impl FnOnce(&Desk) -> Result<R> + Send,
+    job: impl FnOnce(&ProgressChannel) -> Result<R> + Send,
 ) -> PyResult<R> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     let pool = (pool.build())
         .map_err(|e| InternalError::new_err(format!("no threads can be started: {e}")))?;
     let callback: Option<Py<PyAny>> = callback.map(|callback| callback.clone().unbind());
-    let desk = Desk {
+    let channel = ProgressChannel {
         stop: AtomicBool::new(false),
-        news: Mutex::new(None),
+        update: Mutex::new(None),
     };
     py.detach(|| {
         std::thread::scope(|scope| {
-            let (ended, end) = channel::<()>();
-            let (pool, shared) = (&pool, &desk);
+            let (ended, end) = mpsc::channel::<()>();
+            let (pool, shared) = (&pool, &channel);
             let worker = scope.spawn(move || {
                 // Dropped at the end, also by a panic, which wakes the waiting thread.
                 let _ended = ended;
@@ -79,16 +78,16 @@ pub(crate) fn work<R: Send>(
             let mut refused = None;
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PAUSE) {
                 if refused.is_none()
-                    && let Err(error) = attend(callback.as_ref(), &desk)
+                    && let Err(error) = attend(callback.as_ref(), &channel)
                 {
-                    desk.stop.store(true, Ordering::Relaxed);
+                    channel.stop.store(true, Ordering::Relaxed);
                     refused = Some(error);
                 }
             }
             let outcome = worker.join();
             // A callback sees the end too.
             if refused.is_none()
-                && let Err(error) = attend(callback.as_ref(), &desk)
+                && let Err(error) = attend(callback.as_ref(), &channel)
             {
                 refused = Some(error);
             }
@@ -101,19 +100,19 @@ pub(crate) fn work<R: Send>(
     })
 }
 
-/// Look for signals and pass news on.
-fn attend(callback: Option<&Py<PyAny>>, desk: &Desk) -> PyResult<()> {
+/// Look for signals and pass update on.
+fn attend(callback: Option<&Py<PyAny>>, channel: &ProgressChannel) -> PyResult<()> {
     Python::attach(|py| {
         py.check_signals()?;
-        if let (Some(callback), Some(news)) = (callback, desk.take()) {
-            let news = (
-                news.phase,
-                news.step,
-                news.steps,
-                news.loss,
-                news.validation,
+        if let (Some(callback), Some(update)) = (callback, channel.take()) {
+            let update = (
+                update.phase,
+                update.step,
+                update.steps,
+                update.loss,
+                update.validation,
             );
-            callback.call1(py, news)?;
+            callback.call1(py, update)?;
         }
         Ok(())
     })
@@ -141,39 +140,39 @@ pub(crate) fn briefly<R: Send>(
 }
 
 /// One step of a fit, for the history.
-pub(crate) struct Moment {
+pub(crate) struct HistoryStep {
     pub(crate) phase: u32,
     pub(crate) step: u64,
     pub(crate) loss: f64,
     pub(crate) validation: Option<f64>,
 }
 
-/// Watches a study: keeps its history and puts the latest on the desk.
-pub(crate) struct Chronicle<'a> {
-    desk: &'a Desk,
+/// Watches a study: keeps its history and puts the latest on the channel.
+pub(crate) struct History<'a> {
+    channel: &'a ProgressChannel,
     pub(crate) phases: Vec<String>,
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) steps_done: Vec<HistoryStep>,
 }
 
-impl<'a> Chronicle<'a> {
-    pub(crate) fn new(desk: &'a Desk) -> Self {
-        Chronicle {
-            desk,
+impl<'a> History<'a> {
+    pub(crate) fn new(channel: &'a ProgressChannel) -> Self {
+        History {
+            channel,
             phases: Vec::new(),
-            moments: Vec::new(),
+            steps_done: Vec::new(),
         }
     }
 }
 
-impl Observer for Chronicle<'_> {
+impl Observer for History<'_> {
     fn progress(&mut self, progress: &Progress) {
-        self.moments.push(Moment {
+        self.steps_done.push(HistoryStep {
             phase: self.phases.len().saturating_sub(1) as u32,
             step: progress.step,
             loss: progress.loss,
             validation: progress.validation,
         });
-        self.desk.tell(News {
+        self.channel.tell(ProgressUpdate {
             phase: self.phases.last().cloned().unwrap_or_default(),
             step: progress.step,
             steps: progress.steps,
@@ -181,12 +180,8 @@ impl Observer for Chronicle<'_> {
             validation: progress.validation,
         });
     }
-}
 
-impl Watch for Chronicle<'_> {
     fn begin(&mut self, what: &str) {
         self.phases.push(what.to_owned());
     }
-
-    fn note(&mut self, _: &str) {}
 }

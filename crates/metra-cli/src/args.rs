@@ -1,8 +1,7 @@
 //! Arguments that several verbs share.
 
 use clap::{Args, ValueEnum};
-use metra::metric::{Distance, Side, Way, Wish};
-use metra_files::Filter;
+use metra::model::{Distance, Side, Way, Wish};
 use std::path::PathBuf;
 
 /// For every verb.
@@ -17,7 +16,7 @@ pub(crate) struct Common {
     /// Memory that one corpus may take; a larger one goes to a memory-mapped file (512M, 2G)
     #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size)]
     pub(crate) memory: u64,
-    /// Folder for such files (default: the system's temporary folder)
+    /// Folder for such files (default: the ranker's temporary folder)
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
 }
@@ -27,29 +26,12 @@ impl Common {
         self.cache_dir.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    pub(crate) fn storage(&self) -> metra::metric::Storage {
-        metra::metric::Storage {
+    pub(crate) fn storage(&self) -> metra::data::Storage {
+        metra::data::Storage {
             memory: self.memory,
             folder: self.cache_dir(),
         }
     }
-}
-
-/// Which columns hold what.
-#[derive(Args, Clone, Default)]
-pub(crate) struct Columns {
-    /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) vector: Option<String>,
-    /// Column of class labels (with npy: a file of labels, .npy or one a line)
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) label: Option<String>,
-    /// Column of the camera or session a vector comes from (with npy: a file)
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) camera: Option<String>,
-    /// Column of ids (with npy: a file; default: row numbers)
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) id: Option<String>,
 }
 
 /// Which map of a model to use.
@@ -72,29 +54,25 @@ impl From<SideName> for Side {
 
 /// Work where the rows lie, for tables that are not read into this process.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Away {
+pub(crate) struct ClusterArgs {
     /// Work where the rows lie: `here` (DataFusion in this process) or a cluster's scheduler
     /// (df://host:port). The data is then a Parquet file or a folder of them, local or s3://
-    #[arg(long, value_name = "WHERE", help_heading = "Tables elsewhere")]
+    #[arg(long, value_name = "WHERE", help_heading = "Cluster")]
     pub(crate) cluster: Option<String>,
     /// Folder that all machines reach, for settings too large for a plan
-    #[arg(long, value_name = "FOLDER", help_heading = "Tables elsewhere")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Cluster")]
     pub(crate) scratch: Option<String>,
     /// Rows of a shard, about (default: 262144; in training a file is a shard)
-    #[arg(long, value_name = "N", help_heading = "Tables elsewhere")]
+    #[arg(long, value_name = "N", help_heading = "Cluster")]
     pub(crate) shard_rows: Option<u64>,
 }
 
-impl Away {
-    /// An error where this build cannot do what was asked.
-    #[cfg(not(feature = "cluster"))]
-    pub(crate) fn refuse(&self) -> anyhow::Result<()> {
-        match self.cluster {
-            Some(_) => Err(crate::commands::absent::without("--cluster", "cluster")),
-            None => Ok(()),
-        }
-    }
-}
+/// Where passes run.
+#[cfg(feature = "cluster")]
+pub(crate) type Place = str;
+/// Where passes run: nowhere in a build without the feature.
+#[cfg(not(feature = "cluster"))]
+pub(crate) enum Place {}
 
 /// What a plan for a vector store has to keep to.
 #[derive(Args, Clone, Default)]
@@ -136,57 +114,6 @@ impl Wished {
             candidates: self.way == Some(Way::Candidates),
             ..Wish::default()
         })
-    }
-}
-
-/// Queries and items apart, with judgements between them.
-#[derive(Args, Clone, Default)]
-pub(crate) struct Judged {
-    /// File of query vectors
-    #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
-    pub(crate) queries: Option<PathBuf>,
-    /// File of item vectors
-    #[arg(long, value_name = "FILE", requires = "queries")]
-    pub(crate) items: Option<PathBuf>,
-    /// TREC judgements: query, 0, item, grade a line; without --queries between rows of one file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) qrels: Option<PathBuf>,
-    /// Keep only queries with this value (column=value or column!=value; repeatable)
-    #[arg(long, value_name = "FILTER", requires = "queries")]
-    pub(crate) where_queries: Vec<Filter>,
-    /// Keep only items with this value (repeatable)
-    #[arg(long, value_name = "FILTER", requires = "items")]
-    pub(crate) where_items: Vec<Filter>,
-}
-
-/// Comparisons of rows. The kinds may be combined.
-#[derive(Args, Clone, Default)]
-pub(crate) struct Compared {
-    /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: Option<PathBuf>,
-    /// Triplets of rows, one a line: anchor, near, far
-    #[arg(long, value_name = "FILE")]
-    pub(crate) triplets: Option<PathBuf>,
-    /// Quadruplets of rows, one a line: the near pair, the far pair, and strict or light
-    #[arg(long, value_name = "FILE")]
-    pub(crate) quadruplets: Option<PathBuf>,
-}
-
-impl Compared {
-    /// Whether there are any.
-    pub(crate) fn any(&self) -> bool {
-        self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some()
-    }
-
-    /// An error where judgements say what is relevant, too. Not a rule of the arguments, because
-    /// verbs have the one without the other.
-    pub(crate) fn refuse_beside(&self, judged: &Judged) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            judged.qrels.is_none() || !self.any(),
-            "--qrels and --pairs, --triplets or --quadruplets both say what is near: give one of them"
-        );
-        Ok(())
     }
 }
 

@@ -1,31 +1,28 @@
 //! The command `metra`: from a file of vectors to a metric, a verdict and ranked answers.
 
-mod agreement;
-#[cfg(feature = "images")]
-mod album;
 mod args;
+mod attribute_order;
 #[cfg(feature = "cluster")]
-mod away;
+mod cluster_args;
 mod command_line;
 mod commands;
-mod judging;
-mod learning;
-mod load;
-mod ordered;
+mod comparisons;
+mod evaluation_args;
+#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
+mod feature_off;
+#[cfg(feature = "images")]
+mod image_sheet;
+mod inputs;
+mod interrupt;
+mod method_args;
 mod print;
 mod progress;
-mod splitting;
-mod subject;
-mod system;
-mod told;
+mod ranker;
+mod split_args;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Set by Ctrl-C; long work looks at it and ends without leaving a partial file.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Learn what "similar" means for vectors you already have, and see honestly by how much it helps.
 #[derive(Parser)]
@@ -58,7 +55,7 @@ enum Verb {
     Features(Box<commands::features::Features>),
     /// Turn images into vectors (in builds with --features images)
     #[cfg(not(feature = "images"))]
-    Features(commands::absent::Absent),
+    Features(feature_off::Absent),
     /// Map vectors with a model, for a vector store
     Embed(commands::embed::Embed),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
@@ -74,25 +71,25 @@ enum Verb {
     Sheets(Box<commands::sheets::Sheets>),
     /// Draw ranked sheets of images (in builds with --features images)
     #[cfg(not(feature = "images"))]
-    Sheets(commands::absent::Absent),
+    Sheets(feature_off::Absent),
     /// Put a model into a live table of PostgreSQL, swap it in, roll it back
     #[cfg(feature = "postgres")]
     Push(Box<commands::push::Push>),
     /// Put a model into a table of PostgreSQL (in builds with --features postgres)
     #[cfg(not(feature = "postgres"))]
-    Push(commands::absent::Absent),
+    Push(feature_off::Absent),
     /// Fetch vectors and labels from a table of PostgreSQL
     #[cfg(feature = "postgres")]
     Pull(commands::pull::Pull),
     /// Fetch vectors from a table of PostgreSQL (in builds with --features postgres)
     #[cfg(not(feature = "postgres"))]
-    Pull(commands::absent::Absent),
+    Pull(feature_off::Absent),
     /// List the models that were pushed to a database
     #[cfg(feature = "postgres")]
     Models(commands::models::Models),
     /// List the models that were pushed to a database (in builds with --features postgres)
     #[cfg(not(feature = "postgres"))]
-    Models(commands::absent::Absent),
+    Models(feature_off::Absent),
     /// Find the threshold at a rate of false matches, on rows not trained on, and store it
     Calibrate(commands::calibrate::Calibrate),
     /// Say of pairs of rows whether they are the same, by a calibrated model
@@ -102,7 +99,7 @@ enum Verb {
     Pages(Box<commands::pages::Pages>),
     /// Find the changes of a web page that matter (in builds with --features images)
     #[cfg(not(feature = "images"))]
-    Pages(commands::absent::Absent),
+    Pages(feature_off::Absent),
     /// Say how a vector store can serve a model, and verify it
     Plan(commands::plan::PlanVerb),
     /// Show what is in a model file
@@ -114,27 +111,24 @@ enum Verb {
     Shard(commands::shard::Shard),
     /// Write training shards (in builds with --features cluster)
     #[cfg(not(feature = "cluster"))]
-    Shard(commands::absent::Absent),
+    Shard(feature_off::Absent),
     /// Run on many machines: a scheduler, its executors, their status
     #[cfg(feature = "cluster")]
     Cluster(commands::cluster::Cluster),
     /// Run on many machines (in builds with --features cluster)
     #[cfg(not(feature = "cluster"))]
-    Cluster(commands::absent::Absent),
+    Cluster(feature_off::Absent),
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse();
+    let matches = Command::command().get_matches();
+    let mut command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let (Verb::Compare(verb), Some((_, given))) = (&mut command.verb, matches.subcommand()) {
+        verb.note_given(given);
+    }
     let common = command.common;
     progress::start_log(common.json, verbose(&command.verb));
-    if let Err(error) = ctrlc::set_handler(|| {
-        // The second Ctrl-C means now.
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    }) {
-        tracing::warn!("Ctrl-C cannot be handled: {error}");
-    }
+    interrupt::watch();
     match run(command.verb, &common) {
         Ok(code) => code,
         // Whoever read the output has seen enough, as `head` does.

@@ -1,8 +1,7 @@
 //! Progress: a bar on a terminal, a log line every few seconds elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use metra::learn::{Observer, Progress};
-use metra::study::Watch;
+use metra::training::{Observer, Progress};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -125,9 +124,7 @@ impl Observer for Reporter {
             format!("loss {loss:.4}{ranking}, {speed:.1} steps/s")
         });
     }
-}
 
-impl Watch for Reporter {
     fn begin(&mut self, what: &str) {
         self.start(what);
     }

@@ -22,7 +22,7 @@ use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use metra::data::{Part, Task};
 use metra::execute::{decode, encode};
-use metra::metric::Model;
+use metra::model::Model;
 use metra::passes::Ready;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -147,6 +147,16 @@ impl Engine {
     /// The layout of a table, cut into shards.
     pub fn open(&self, address: &str, cut: Cut) -> Result<Table> {
         self.wait(Table::open(address, cut, &self.environment))
+    }
+
+    /// Dimension of a table's vectors.
+    pub fn dim(&self, table: &Table, vectors: Option<&str>) -> Result<usize> {
+        Ok(
+            crate::corpus::TableCorpus::new(self, table.clone(), vectors)?
+                .columns()
+                .vectors
+                .1,
+        )
     }
 
     /// The rows of a table whose column has this value. Row groups that cannot have one are not

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use metra::data::{Corpus, Keys};
 use metra::evaluate::{Evaluation, Options, Questions, evaluate_asked, matching_classes};
 use metra::linalg::RowBuf;
-use metra::metric::{Model, Space};
+use metra::model::{Model, Space};
 use metra::search::{Asked, Neighbours, hard_negatives, nearest};
 use metra::supervision::Labels;
 

@@ -7,13 +7,12 @@
 //! are in examples/orderings/SET.txt. This made docs/results/relative_attributes.md.
 
 use metra::evaluate::{Empty, Gain, Measure, Ties};
-use metra::learn::{Recipe, Run, registry};
-use metra::metric::{Chain, Space, Storage};
-use metra::study::{
-    Classifier, Collection, HoldOut, Judging, Material, MeanAndDeviation, Portion, Protocol,
-    hold_out,
+use metra::experiment::{
+    Classifier, EvaluationSettings, HoldOut, MeanAndDeviation, Portion, Protocol, hold_out,
 };
-use metra::supervision::{Orderings, Supervision};
+use metra::model::{Chain, Space};
+use metra::training::Recipe;
+use metra::{Dataset, Pipeline};
 use metra_files::{TableOptions, read_orderings, read_splits, read_table};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -128,17 +127,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let labels = table.column("label")?.to_labels()?;
     let order = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/orderings");
     let order = read_orderings(&order.join(format!("{set}.txt")), &labels, false)?;
-    let material = Material {
-        items: Collection {
-            corpus: table.corpus.as_ref(),
-            groups: None,
-        },
-        queries: None,
-        supervision: Supervision::Orderings(Orderings::new(labels, order.orderings)?),
-        judged_by: None,
-        storage: Storage::default(),
-    };
-    let names: Vec<String> = (0..material.units()).map(|row| row.to_string()).collect();
+    let builder = Dataset::builder(table.corpus.as_ref()).labels(labels);
+    let data = builder.orderings(order.orderings).build()?;
+    let names: Vec<String> = data.units().iter().map(u64::to_string).collect();
     let splits = read_splits(&file("splits.json"))?;
     let mut out = std::io::stdout().lock();
     for (name, settings) in SCHEMES {
@@ -148,15 +139,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut of_share: Vec<Tally> = SHARES.iter().map(|_| Tally::default()).collect();
         for split in &splits.splits {
             let (train, test) = split.positions(&names)?;
-            let tried = validate(&material, settings, &train)?;
+            let tried = validate(&data, settings, &train)?;
             for (place, (share, tally)) in SHARES.iter().zip(&mut of_share).enumerate() {
                 let better = |a: &&Tried, b: &&Tried| a.values[place].total_cmp(&b.values[place]);
                 // The first of equals: simpler preparation and less regularisation come first.
                 let best = tried.iter().rev().max_by(better).ok_or("an empty grid")?;
                 tally.validation.push(100.0 * best.values[place]);
                 *tally.chosen.entry(best.to_string()).or_default() += 1;
-                let chain = fit(&material, settings, best, &train)?;
-                let found = accuracy(&material, &chain, &test, &train, *share)?;
+                let chain = fit(&data, settings, best, &train)?;
+                let found = accuracy(&data, &chain, &test, &train, *share)?;
                 tally.test.push(100.0 * found);
             }
         }
@@ -202,7 +193,7 @@ impl fmt::Display for Tried {
 }
 
 fn validate(
-    material: &Material<'_>,
+    data: &Dataset<'_>,
     settings: &[(&str, &str)],
     train: &[u64],
 ) -> Result<Vec<Tried>, Box<dyn Error>> {
@@ -220,10 +211,10 @@ fn validate(
                     most: 4000,
                 };
                 let rows = HoldOut::Rows;
-                let (kept, held) = hold_out(material, train, rows, portion, seed, "validation")?;
-                let chain = fit(material, settings, &tried, &kept)?;
+                let (kept, held) = hold_out(data, train, rows, portion, seed, "validation")?;
+                let chain = fit(data, settings, &tried, &kept)?;
                 for (value, share) in tried.values.iter_mut().zip(SHARES) {
-                    let found = accuracy(material, &chain, &held, &kept, share)?;
+                    let found = accuracy(data, &chain, &held, &kept, share)?;
                     *value += found / VALIDATIONS as f64;
                 }
             }
@@ -234,7 +225,7 @@ fn validate(
 }
 
 fn fit(
-    material: &Material<'_>,
+    data: &Dataset<'_>,
     settings: &[(&str, &str)],
     tried: &Tried,
     units: &[u64],
@@ -243,21 +234,19 @@ fn fit(
     for (name, value) in settings {
         values.insert((*name).to_owned(), (*value).to_owned());
     }
-    let learner = registry::find("attributes")?.build(&values)?;
     let recipe: Recipe = tried.recipe.parse()?;
-    let (steps, map) = material.fit(units, &recipe, learner.as_ref(), &mut Run::new(1), None)?;
-    let dim = material.items.corpus.dim();
-    Ok(Chain::new(dim, steps, map, Space::SquaredL2)?)
+    let pipeline = Pipeline::named("attributes", &values, &recipe)?.score(Space::SquaredL2);
+    Ok(pipeline.fit(&data.select(units)?)?.chain)
 }
 
 fn accuracy(
-    material: &Material<'_>,
+    data: &Dataset<'_>,
     chain: &Chain,
     units: &[u64],
     known: &[u64],
     share: f64,
 ) -> Result<f64, Box<dyn Error>> {
-    let judging = Judging {
+    let judging = EvaluationSettings {
         protocol: Protocol::Classify(Classifier::Gaussian { share }),
         measures: vec![Measure::Accuracy],
         ties: Ties::Expected,
@@ -267,7 +256,7 @@ fn accuracy(
         seed: 1,
         rerank: None,
     };
-    let found = material.judge(chain, &[Space::SquaredL2], units, known, &judging)?;
+    let found = data.evaluate_part(chain, &[Space::SquaredL2], units, known, &judging)?;
     let scores = found.into_iter().next().ok_or("no scores")??;
     Ok(scores.mean(Measure::Accuracy))
 }

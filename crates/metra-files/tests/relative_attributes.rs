@@ -2,10 +2,10 @@
 //! METRA_DATA to the folder of the sets.
 
 use metra::evaluate::{Empty, Gain, Measure, Ties};
-use metra::learn::{Recipe, Run, qwise::Attributes};
-use metra::metric::{Chain, Space, Storage};
-use metra::study::{Classifier, Collection, Judging, Material, Protocol};
-use metra::supervision::{Orderings, Supervision};
+use metra::experiment::{Classifier, EvaluationSettings, Protocol};
+use metra::methods::qwise::Attributes;
+use metra::model::Space;
+use metra::{Dataset, Pipeline};
 use metra_files::{TableOptions, read_orderings, read_splits, read_table};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -22,30 +22,21 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
     let order = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/orderings");
     let order = read_orderings(&order.join(format!("{set}.txt")), &labels, false);
     let orderings = order.unwrap().orderings;
-    let material = Material {
-        items: Collection {
-            corpus: table.corpus.as_ref(),
-            groups: None,
-        },
-        queries: None,
-        supervision: Supervision::Orderings(Orderings::new(labels, orderings).unwrap()),
-        judged_by: None,
-        storage: Storage::default(),
-    };
-    let names: Vec<String> = (0..material.units()).map(|row| row.to_string()).collect();
-    let recipe: Recipe = recipe.parse().unwrap();
-    let learner = settings.clone().check().unwrap();
+    let data = Dataset::builder(table.corpus.as_ref())
+        .labels(labels)
+        .orderings(orderings)
+        .build()
+        .unwrap();
+    let names: Vec<String> = data.units().iter().map(u64::to_string).collect();
+    let pipeline = Pipeline::new(settings.clone()).score(Space::SquaredL2);
+    let pipeline = pipeline.prepare(recipe).unwrap();
     let splits = read_splits(&file("splits.json")).unwrap().splits;
     let mut sums = [0.0; 2];
     for split in &splits {
         let (train, test) = split.positions(&names).unwrap();
-        let (steps, map) = material
-            .fit(&train, &recipe, &learner, &mut Run::new(1), None)
-            .unwrap();
-        let dim = material.items.corpus.dim();
-        let chain = Chain::new(dim, steps, map, Space::SquaredL2).unwrap();
+        let chain = pipeline.fit(&data.select(&train).unwrap()).unwrap().chain;
         for (sum, share) in sums.iter_mut().zip([0.0, 0.5]) {
-            let judging = Judging {
+            let judging = EvaluationSettings {
                 protocol: Protocol::Classify(Classifier::Gaussian { share }),
                 measures: vec![Measure::Accuracy],
                 ties: Ties::Expected,
@@ -55,7 +46,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
                 seed: 1,
                 rerank: None,
             };
-            let scores = material.judge(&chain, &[Space::SquaredL2], &test, &train, &judging);
+            let scores = data.evaluate_part(&chain, &[Space::SquaredL2], &test, &train, &judging);
             let scores = scores.unwrap().remove(0).unwrap();
             *sum += 100.0 * scores.mean(Measure::Accuracy) / splits.len() as f64;
         }

@@ -8,7 +8,7 @@ use crate::charts::{Style, Tone};
 use crate::measures::heading;
 use crate::numbers::{count, seconds, unbroken};
 use crate::standing::{Placed, Standing, mean};
-use metra::study::compare::{Costs, Evidence, QueryChanges};
+use metra::experiment::compare::{Costs, Evidence, QueryChanges};
 use minijinja::Value;
 use serde::Serialize;
 

@@ -7,13 +7,13 @@
 //! and fits a phone. The Markdown page is for a repository and names no single query.
 //!
 //! ```
-//! # fn read() -> metra::study::compare::Results {
+//! # fn read() -> metra::experiment::compare::Results {
 //! #     let empty = r#"{"format":1,"version":"0","name":"digits","about":"","command":"",
 //! #       "data":{"text":"","fingerprint":"","supervision":""},
 //! #       "protocol":{"protocol":"","holdout":"","splits":[],"folds":false,"seed":0,
 //! #       "criterion":"map","measures":["map"],"budget":1,"halving":null,"rerank":null,
 //! #       "comparisons":0,"resamples":0},"base":"","best":"","lines":[],"claims":[],"facts":[]}"#;
-//! #     metra::study::compare::Results::from_json(empty).unwrap()
+//! #     metra::experiment::compare::Results::from_json(empty).unwrap()
 //! # }
 //! let results = read();
 //! let page = metra_report::html(&results, None)?;

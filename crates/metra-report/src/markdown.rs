@@ -5,7 +5,7 @@ use crate::measures::heading;
 use crate::standing::Standing;
 use crate::tables::{self, GainCell, ScoreCell, ScoreRow};
 use crate::words::{self, Remark, Span};
-use metra::study::compare::{Costs, Results};
+use metra::experiment::compare::{Costs, Results};
 use std::fmt::Write;
 
 /// The report as a page in Markdown. No row of the data is named in it, so that it may be published

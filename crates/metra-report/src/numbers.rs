@@ -1,7 +1,7 @@
 //! Numbers as reports write them: four decimals for measures, a true minus sign, and units that
 //! keep times and sizes short. What is no number is written as such and never as a value.
 
-use metra::study::compare::Gain;
+use metra::experiment::compare::Gain;
 
 const NOTHING: &str = "n/a";
 

@@ -12,7 +12,7 @@ use crate::standing::{Standing, mean};
 use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
 use crate::words::{self, Fact, Remark};
 use crate::{Error, charts::svg::printable};
-use metra::study::compare::{Costs, QueryChange, QueryChanges, Results};
+use metra::experiment::compare::{Costs, QueryChange, QueryChanges, Results};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;

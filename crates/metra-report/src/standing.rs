@@ -4,7 +4,7 @@
 //! no place, since their means are over fewer splits. What is not a number never comes first.
 
 use crate::charts::Style;
-use metra::study::compare::{Evidence, Gain, Line, Results};
+use metra::experiment::compare::{Evidence, Gain, Line, Results};
 
 /// Lines in their order.
 pub(crate) struct Standing<'a> {

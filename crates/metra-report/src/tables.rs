@@ -3,7 +3,7 @@
 use crate::measures::heading;
 use crate::numbers::{bytes, count, fact, gain, interval, score, seconds, signed};
 use crate::standing::{Placed, Rival, Standing, gain_of, mean};
-use metra::study::compare::{ClaimOutcome, Costs, Evidence, Finding, Gain, Line, Results};
+use metra::experiment::compare::{ClaimOutcome, Costs, Evidence, Finding, Gain, Line, Results};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

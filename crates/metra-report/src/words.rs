@@ -3,7 +3,7 @@
 use crate::measures::heading;
 use crate::numbers::{count, gain, score, seconds, signed};
 use crate::standing::{Placed, Rival, Standing, mean};
-use metra::study::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
+use metra::experiment::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
 use serde::Serialize;
 
 /// A part of a sentence: plain words, or a name that a caller gave.

@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod fixture;
 
-use metra::study::compare::{Costs, Evidence, PartLine, Results};
+use metra::experiment::compare::{Costs, Evidence, PartLine, Results};
 use metra_report::{SheetGroup, SheetPicture, Sheets, html, html_with_sheets};
 use roxmltree::{Document, Node, ParsingOptions};
 

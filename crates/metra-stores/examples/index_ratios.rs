@@ -12,7 +12,7 @@
 use metra::data::synthetic::Nuisance;
 use metra::data::{Corpus, MemoryCorpus};
 use metra::linalg::RowBuf;
-use metra::metric::{Chain, Model, Origin, Space};
+use metra::model::{Chain, Model, Origin, Space};
 use metra::search::Neighbours;
 use metra_stores::index::{Ask, GraphSettings, IndexWriter, LocalIndex, Stage, Verify};
 use std::error::Error;

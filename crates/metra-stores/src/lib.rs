@@ -1,5 +1,5 @@
 //! Where a metric is served: what a plan of `metra` says is carried out here, in the stores and file
-//! formats that people run. The algebra of plans is `metra::metric::Plan`; nothing here decides what a
+//! formats that people run. The algebra of plans is `metra::model::Plan`; nothing here decides what a
 //! store must hold.
 
 mod error;

@@ -3,7 +3,7 @@
 //! parameter (a comment) has [`literal`].
 
 use crate::{Error, Result};
-use metra::metric::Distance;
+use metra::model::Distance;
 use std::fmt;
 use std::str::FromStr;
 

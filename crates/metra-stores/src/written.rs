@@ -8,7 +8,7 @@
 use crate::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use metra::metric::{Distance, Model, Plan, Way};
+use metra::model::{Distance, Model, Plan, Way};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -154,7 +154,7 @@ fn unpacked(text: &str) -> Option<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metra::metric::{Chain, Origin, Space};
+    use metra::model::{Chain, Origin, Space};
 
     /// What the Python package writes (`Written.to_text` with json.dumps), centre [1, −2, 0.5].
     const PYTHON: &str = r#"{"centre": "AACAPwAAAMAAAAA/", "dimension": 4, "distance": "ip", "ids": "int", "method": "warca", "metra": 1, "model": "MODEL", "raw": false, "way": "extra-coordinate"}"#;

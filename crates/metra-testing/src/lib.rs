@@ -8,8 +8,8 @@
 
 #![expect(clippy::print_stderr, reason = "tests say what they leave out")]
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// The value of an environment variable that names what a test needs; none, with a message, where it is
 /// not set.
@@ -30,8 +30,8 @@ pub fn variable(name: &str, what: &str) -> Option<String> {
 /// # Panics
 ///
 /// As [`variable`].
-pub fn data() -> Option<PathBuf> {
-    variable("METRA_DATA", "a folder of data sets").map(PathBuf::from)
+pub fn data() -> Option<OsString> {
+    variable("METRA_DATA", "a folder of data sets").map(OsString::from)
 }
 
 /// Say that the current test is skipped, because `part` is missing.

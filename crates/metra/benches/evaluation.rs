@@ -7,7 +7,7 @@
 use metra::data::{Corpus, MemoryCorpus};
 use metra::evaluate::{AgainstGallery, Measure, Options, evaluate};
 use metra::linalg::{RowBuf, Rows, cross};
-use metra::metric::Space;
+use metra::model::Space;
 use metra::random::Stream;
 use metra::supervision::Labels;
 use std::time::Instant;

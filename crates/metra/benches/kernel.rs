@@ -10,12 +10,13 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
+use metra::Dataset;
 use metra::data::MemoryCorpus;
-use metra::learn::warca::{KernelKind, KernelWarca, Optimiser, Start};
-use metra::learn::{Learner, Problem, Run};
 use metra::linalg::{Kernel, RowBuf, gram_within};
+use metra::methods::warca::{KernelWarca, Optimiser, Start};
 use metra::random::Stream;
 use metra::supervision::{Labels, Supervision};
+use metra::training::{KernelKind, KernelSpec, Method, Run, Schedule};
 use std::time::Instant;
 
 const ROWS: usize = 1600;
@@ -58,22 +59,25 @@ fn steps(batch: usize, pool: usize) -> metra::Result<()> {
     let corpus = MemoryCorpus::new(histograms(ROWS, 200))?;
     let classes: Vec<i64> = (0..ROWS as i64).map(|row| row / 2).collect();
     let supervision = Supervision::labels(Labels::from_numbers(&classes)?);
-    let problem = Problem::new(&corpus, &supervision)?;
+    let data = Dataset::new(&corpus, &supervision)?;
     let fit = |steps: u64| -> metra::Result<f64> {
         let settings = KernelWarca {
             rank: RANK,
-            kernel: KernelKind::ExponentialChiSquare,
+            kernel: KernelSpec {
+                kernel: KernelKind::ExponentialChiSquare,
+                ..KernelSpec::default()
+            },
             optimiser: Optimiser::Preconditioned,
             rate: 0.1,
             start: Start::Pca,
-            steps,
+            schedule: Schedule::of(steps),
             batch,
             pool,
             ..KernelWarca::default()
         };
-        let learner = settings.check()?;
+        let learner = settings.checked()?;
         let start = Instant::now();
-        learner.fit(&problem, &mut Run::new(1))?;
+        learner.fit(&data, &mut Run::new(1))?;
         Ok(start.elapsed().as_secs_f64())
     };
     let dense = Dense::new();

@@ -7,7 +7,7 @@
 
 use metra::data::MemoryCorpus;
 use metra::linalg::RowBuf;
-use metra::metric::Space;
+use metra::model::Space;
 use metra::random::Stream;
 use metra::search::top_k;
 use std::time::Instant;

@@ -12,18 +12,19 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use faer::{Accum, MatRef};
+use metra::Dataset;
 use metra::data::Corpus;
 use metra::data::synthetic::Nuisance;
-use metra::learn::slr::{Ridges, Slr};
-use metra::learn::{Learner, Problem, Run};
 use metra::linalg::{RowBuf, cross, mix};
+use metra::methods::slr::{Ridges, Slr};
 use metra::supervision::{Labels, Supervision};
+use metra::training::{Method, Run};
 use std::time::Instant;
 
 const ROWS: f64 = 71_181.0;
 const RANK: usize = 100;
 const ITERATIONS: u64 = 5;
-/// As in `learn/slr/blockwise.rs`.
+/// As in `methods/slr/blockwise.rs`.
 const BLOCK: usize = 512;
 /// Row blocks whose bare products are timed, before and after the fit each.
 const SAMPLED: usize = 35;
@@ -50,7 +51,7 @@ fn measure() -> metra::Result<()> {
     };
     let set = recipe.rows(rows);
     let supervision = Supervision::labels(Labels::from_numbers(&set.classes)?);
-    let problem = Problem::new(&set.corpus, &supervision)?;
+    let data = Dataset::new(&set.corpus, &supervision)?;
     println!(
         "{rows} × {} rows, rank {RANK}, {ITERATIONS} iterations, one thread",
         set.corpus.dim()
@@ -63,9 +64,9 @@ fn measure() -> metra::Result<()> {
         iterations: ITERATIONS,
         ..Slr::default()
     };
-    let learner = settings.check()?;
+    let learner = settings.checked()?;
     let (cpu, clock) = (cpu_seconds(), Instant::now());
-    let map = learner.fit(&problem, &mut Run::new(1))?;
+    let map = learner.fit(&data, &mut Run::new(1))?;
     let (cpu, clock) = (cpu_seconds() - cpu, clock.elapsed().as_secs_f64());
     let after = bare.seconds_of_a_half_step();
     let products = 2.0 * ITERATIONS as f64 * 0.5 * (before + after);

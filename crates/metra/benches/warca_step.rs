@@ -9,10 +9,11 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
+use metra::Dataset;
 use metra::data::synthetic::Nuisance;
-use metra::learn::warca::{Start, Warca};
-use metra::learn::{Learner, Problem, Run};
+use metra::methods::warca::{Start, Warca};
 use metra::supervision::{Labels, Supervision};
+use metra::training::{Method, Run, Schedule};
 use std::time::Instant;
 
 const DIM: usize = 784;
@@ -37,19 +38,19 @@ fn measure() -> metra::Result<()> {
     };
     let set = recipe.rows(20_000);
     let supervision = Supervision::labels(Labels::from_numbers(&set.classes)?);
-    let problem = Problem::new(&set.corpus, &supervision)?;
+    let data = Dataset::new(&set.corpus, &supervision)?;
     let fit = |steps: u64| -> metra::Result<f64> {
         let settings = Warca {
             rank: RANK,
             batch: BATCH,
             pool: BATCH,
-            steps,
+            schedule: Schedule::of(steps),
             start: Start::Random,
             ..Warca::default()
         };
-        let learner = settings.check()?;
+        let learner = settings.checked()?;
         let start = Instant::now();
-        learner.fit(&problem, &mut Run::new(1))?;
+        learner.fit(&data, &mut Run::new(1))?;
         Ok(start.elapsed().as_secs_f64())
     };
     let bare = Bare::new();

@@ -51,10 +51,16 @@ pub enum Error {
     /// The data as a whole does not allow what was asked.
     #[error("{0}")]
     Data(String),
-    /// The learner cannot use this supervision.
+    /// Nothing says what is similar to what.
+    #[error(
+        "what is similar? expected class labels, relevance judgements, pairs, triplets or \
+         quadruplets"
+    )]
+    Unsupervised,
+    /// The method cannot use this supervision.
     #[error("{learner} needs {needs}, but was given {found}")]
     Supervision {
-        /// Name of the learner.
+        /// Name of the method.
         learner: String,
         /// What it can learn from.
         needs: String,

@@ -8,10 +8,10 @@ use crate::evaluate::{IrrelevantCounts, RelevantScores};
 use crate::execute::{
     Chosen, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
 };
-use crate::learn::rounds::{LocalSteps, PairScale};
-use crate::learn::slr::elsewhere::{ClippedSums, EmbeddedRows};
 use crate::linalg::{RowBuf, Rows};
-use crate::metric::{Model, Step};
+use crate::methods::slr::distributed::{ClippedSums, EmbeddedRows};
+use crate::model::{Model, Step};
+use crate::pipeline::distributed::{LocalSteps, PairScale};
 use crate::search::NearestRows;
 use crate::{Error, Result};
 use std::sync::Arc;

@@ -1,15 +1,16 @@
 //! Bad input, in one table, for every learner of the registry: none may panic, and each either fits
 //! to something finite and usable or says what is wrong and where.
 
+use metra::Dataset;
 use metra::data::synthetic::Nuisance;
-use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Subset, check_finite};
+use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Storage, Subset, check_finite};
 use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
-use metra::learn::registry::{ENTRIES, Entry, find};
-use metra::learn::{Learner, PreparedCorpus, Problem, Recipe, Run};
 use metra::linalg::{RowBuf, Rows};
-use metra::metric::{Chain, Embedded, Embedding, Map, Metric, Side, Space, Storage, embed_corpus};
+use metra::model::{Chain, Embedded, Embedding, Map, Metric, Side, Space, embed_corpus};
+use metra::pipeline::registry::{ENTRIES, Entry, find};
 use metra::search::top_k;
-use metra::supervision::{Labels, Supervision};
+use metra::supervision::{Labels, Supervision, SupervisionKind};
+use metra::training::{AnyMethod, PreparedCorpus, Recipe, Run};
 use std::collections::BTreeMap;
 
 const SET: Nuisance = Nuisance {
@@ -79,10 +80,10 @@ impl Set {
 fn learners() -> impl Iterator<Item = &'static Entry> {
     ENTRIES
         .iter()
-        .filter(|entry| entry.needs != "orderings of classes")
+        .filter(|entry| entry.needs != [SupervisionKind::Orderings])
 }
 
-fn quick(name: &str) -> Box<dyn Learner> {
+fn quick(name: &str) -> Box<dyn AnyMethod> {
     let entry = find(name).unwrap();
     let mut settings = BTreeMap::new();
     for (parameter, value) in [
@@ -100,10 +101,10 @@ fn quick(name: &str) -> Box<dyn Learner> {
     entry.build(&settings).unwrap()
 }
 
-fn fit(learner: &dyn Learner, set: &Set) -> metra::Result<Map> {
+fn fit(learner: &dyn AnyMethod, set: &Set) -> metra::Result<Map> {
     let corpus = set.corpus()?;
     let supervision = Supervision::labels(set.labels());
-    learner.fit(&Problem::new(&corpus, &supervision)?, &mut Run::new(1))
+    learner.fit(&Dataset::new(&corpus, &supervision)?, &mut Run::new(1))
 }
 
 /// All rows through a map.
@@ -113,7 +114,7 @@ fn embedded(map: &Map, space: Space, corpus: &dyn Corpus) -> metra::Result<Embed
 }
 
 /// Whatever one can do with a fitted map on its own rows; every number must be finite.
-fn assert_usable(learner: &dyn Learner, map: &Map, set: &Set, what: &str) {
+fn assert_usable(learner: &dyn AnyMethod, map: &Map, set: &Set, what: &str) {
     let corpus = set.corpus().unwrap();
     for space in learner.spaces() {
         let what = format!("{what} by {space}");
@@ -416,10 +417,10 @@ fn values_that_are_not_finite_never_become_a_map() {
             "{error}"
         );
         let supervision = Supervision::labels(set.labels());
-        let problem = Problem::new(&corpus, &supervision).unwrap();
+        let data = Dataset::new(&corpus, &supervision).unwrap();
         for entry in learners() {
             let learner = quick(entry.name);
-            match learner.fit(&problem, &mut Run::new(1)) {
+            match learner.fit(&data, &mut Run::new(1)) {
                 Err(error) => {
                     let error = error.to_string();
                     assert!(error.contains("not finite"), "{}: {error}", entry.name);
@@ -573,10 +574,10 @@ fn refused_by_every_learner(recipe: &str, set: &Set, expected: &str) {
     let recipe: Recipe = recipe.parse().unwrap();
     let steps = recipe.fit(&part, None).unwrap();
     let prepared = PreparedCorpus::new(&part, None, &steps);
-    let problem = Problem::new(&prepared, &supervision).unwrap();
+    let data = Dataset::new(&prepared, &supervision).unwrap();
     for entry in learners() {
         let learner = quick(entry.name);
-        let outcome = learner.fit(&problem, &mut Run::new(1)).and_then(|map| {
+        let outcome = learner.fit(&data, &mut Run::new(1)).and_then(|map| {
             let space = learner.spaces()[0];
             let chain = Chain::new(SET.dim(), steps.clone(), map, space)?;
             embed_corpus(&chain, Side::Item, &part, None, &Storage::default())

@@ -2,14 +2,15 @@
 //! that is added to the registry and not to the table fails here. Beside them every way in which
 //! WARCA can be set to work.
 
+use metra::Dataset;
 use metra::data::synthetic::{Labelled, Nuisance};
-use metra::data::{Corpus, RowId, Subset};
+use metra::data::{Corpus, RowId, Storage, Subset};
 use metra::evaluate::{LeaveOneOut, Measure, Options, Qrels, Truth, evaluate};
-use metra::learn::conformance::{CLEARLY, Case, SET, Told, broken};
-use metra::learn::registry::{ENTRIES, find};
-use metra::learn::{Learner, Problem, Run};
-use metra::metric::{Chain, Map, Side, Space, Storage, embed_corpus};
+use metra::model::{Chain, Map, Side, Space, embed_corpus};
+use metra::pipeline::registry::{ENTRIES, find};
 use metra::supervision::{Judgement, Judgements, Labels, Supervision};
+use metra::training::conformance::{CLEARLY, Case, SET, Told, broken};
+use metra::training::{AnyMethod, Run};
 use std::collections::BTreeMap;
 
 type Settings = &'static [(&'static str, &'static str)];
@@ -140,7 +141,7 @@ fn the_table_has_every_learner_of_the_registry() {
     assert_eq!(TABLE, registered);
 }
 
-fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn Learner> {
+fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn AnyMethod> {
     let settings: BTreeMap<String, String> = settings
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -209,7 +210,7 @@ fn losses_in_a_batch_learn_from_pairs_too() {
 fn another_seed_gives_other_bytes() {
     let set = SET.rows(300);
     let supervision = by_labels(&set);
-    let problem = Problem::new(&set.corpus, &supervision).unwrap();
+    let data = Dataset::new(&set.corpus, &supervision).unwrap();
     for (name, settings) in [
         ("warca", WARCA),
         ("kernel-warca", KERNEL_WARCA),
@@ -219,7 +220,7 @@ fn another_seed_gives_other_bytes() {
         ("proxy-anchor", IN_BATCH),
     ] {
         let learner = build(name, settings);
-        let with = |seed| learner.fit(&problem, &mut Run::new(seed)).unwrap();
+        let with = |seed| learner.fit(&data, &mut Run::new(seed)).unwrap();
         assert!(with(1) != with(2), "{name}");
     }
 }
@@ -270,22 +271,22 @@ fn judgements(queries: &[i64], items: &[i64], within: bool) -> Judgements {
 #[test]
 fn supervision_of_other_rows_is_refused_before_any_fit() {
     let set = SET.rows(200);
-    let refused = |problem: metra::Result<Problem<'_>>, expected: &str| {
-        assert_eq!(problem.err().unwrap().to_string(), expected);
+    let refused = |data: metra::Result<Dataset<'_>>, expected: &str| {
+        assert_eq!(data.err().unwrap().to_string(), expected);
     };
     let few = Supervision::labels(Labels::from_numbers(&set.classes[..150]).unwrap());
     refused(
-        Problem::new(&set.corpus, &few),
+        Dataset::new(&set.corpus, &few),
         "items the supervision speaks of: expected 200, but found 150",
     );
     let between = Supervision::judgements(judgements(&set.classes, &set.classes, false));
     refused(
-        Problem::new(&set.corpus, &between),
+        Dataset::new(&set.corpus, &between),
         "corpora: expected two, but found one",
     );
     let narrow = Nuisance { noise: 11, ..SET }.rows(200);
     refused(
-        Problem::between(&narrow.corpus, &set.corpus, &between),
+        Dataset::between(&narrow.corpus, &set.corpus, &between),
         "dimension of the queries: expected 16, but found 15",
     );
 }
@@ -294,9 +295,9 @@ fn supervision_of_other_rows_is_refused_before_any_fit() {
 fn a_start_that_needs_labels_says_so() {
     let set = SET.rows(200);
     let judged = Supervision::judgements(judgements(&set.classes, &set.classes, true));
-    let problem = Problem::new(&set.corpus, &judged).unwrap();
+    let data = Dataset::new(&set.corpus, &judged).unwrap();
     let settings = [WARCA, &[("start", "lda")]].concat();
-    let error = build("warca", &settings).fit(&problem, &mut Run::new(1));
+    let error = build("warca", &settings).fit(&data, &mut Run::new(1));
     let error = error.unwrap_err().to_string();
     let expected = "warca with start=lda needs class labels";
     assert!(error.starts_with(expected), "{error}");
@@ -317,12 +318,12 @@ const WARCA_WAYS: &[(&str, &str)] = &[
 /// A fit must be finite and beat Euclid on the pairs it learned from.
 fn assert_beats_euclid(
     way: (&str, &str),
-    problem: &Problem<'_>,
+    data: &Dataset<'_>,
     truth: &dyn Truth,
     supervision: &str,
 ) {
     let settings = [WARCA, &[way]].concat();
-    let map = build("warca", &settings).fit(problem, &mut Run::new(1));
+    let map = build("warca", &settings).fit(data, &mut Run::new(1));
     let what = format!("{}={} with {supervision}", way.0, way.1);
     let map = map.unwrap_or_else(|error| panic!("{what}: {error}"));
     let Map::LowRank(low_rank) = &map else {
@@ -330,7 +331,7 @@ fn assert_beats_euclid(
     };
     let mut values = low_rank.weights().values().iter();
     assert!(values.all(|value| value.is_finite()), "{what}");
-    let (queries, items) = (problem.queries(), problem.items());
+    let (queries, items) = (data.queries(), data.items());
     let of = |map| precision(map, Space::SquaredL2, queries, items, truth);
     let (base, learned) = (of(&Map::Identity), of(&map));
     assert!(learned > base + CLEARLY, "{what}: {learned}, {base}");
@@ -340,10 +341,10 @@ fn assert_beats_euclid(
 fn warca_learns_from_labels_in_every_way() {
     let set = SET.rows(300);
     let supervision = by_labels(&set);
-    let problem = Problem::new(&set.corpus, &supervision).unwrap();
+    let data = Dataset::new(&set.corpus, &supervision).unwrap();
     let labels = Labels::from_numbers(&set.classes).unwrap();
     for way in WARCA_WAYS {
-        assert_beats_euclid(*way, &problem, &LeaveOneOut(&labels), "labels");
+        assert_beats_euclid(*way, &data, &LeaveOneOut(&labels), "labels");
     }
 }
 
@@ -354,14 +355,9 @@ fn warca_learns_from_judgements_between_corpora_in_every_way() {
     let items = Subset::new(&set.corpus, (100..400).collect()).unwrap();
     let judged = judgements(&set.classes[..100], &set.classes[100..], false);
     let supervision = Supervision::judgements(judged.clone());
-    let problem = Problem::between(&queries, &items, &supervision).unwrap();
+    let data = Dataset::between(&queries, &items, &supervision).unwrap();
     for way in WARCA_WAYS.iter().filter(|way| way.1 != "lda") {
-        assert_beats_euclid(
-            *way,
-            &problem,
-            &Qrels(&judged),
-            "judgements between corpora",
-        );
+        assert_beats_euclid(*way, &data, &Qrels(&judged), "judgements between corpora");
     }
 }
 
@@ -370,13 +366,8 @@ fn warca_learns_from_judgements_within_one_corpus_in_every_way() {
     let set = SET.rows(300);
     let judged = judgements(&set.classes, &set.classes, true);
     let supervision = Supervision::judgements(judged.clone());
-    let problem = Problem::new(&set.corpus, &supervision).unwrap();
+    let data = Dataset::new(&set.corpus, &supervision).unwrap();
     for way in WARCA_WAYS.iter().filter(|way| way.1 != "lda") {
-        assert_beats_euclid(
-            *way,
-            &problem,
-            &Qrels(&judged),
-            "judgements within a corpus",
-        );
+        assert_beats_euclid(*way, &data, &Qrels(&judged), "judgements within a corpus");
     }
 }

@@ -3,14 +3,15 @@
 //! Useless is a model that learned from shuffled labels, on data in which every column says
 //! something and none is louder than the others: no map helps there but by the labels.
 
-use metra::data::MemoryCorpus;
-use metra::evaluate::Measure;
-use metra::learn::{Recipe, Run, registry};
+use metra::data::{MemoryCorpus, Storage};
+use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
+use metra::experiment::{Decision, Gate, Scores, Terms};
 use metra::linalg::RowBuf;
-use metra::metric::{Chain, Space, Storage};
+use metra::model::{Chain, Side, Space, embed_corpus};
 use metra::random::Stream;
-use metra::study::{Collection, Decision, Gate, Judging, Material, Protocol, Scores, Terms};
-use metra::supervision::{Labels, Supervision};
+use metra::supervision::Labels;
+use metra::training::{Recipe, Run};
+use metra::{Dataset, Pipeline};
 use std::collections::BTreeMap;
 
 const CLASSES: u64 = 30;
@@ -35,19 +36,6 @@ fn set(seed: u64, part: u64, rows: usize, signal: usize) -> (MemoryCorpus, Vec<i
     (MemoryCorpus::new(values).unwrap(), classes)
 }
 
-fn material<'a>(corpus: &'a MemoryCorpus, classes: &[i64]) -> Material<'a> {
-    Material {
-        items: Collection {
-            corpus,
-            groups: None,
-        },
-        queries: None,
-        supervision: Supervision::labels(Labels::from_numbers(classes).unwrap()),
-        judged_by: None,
-        storage: Storage::default(),
-    }
-}
-
 /// What the gate says of a method that learned from 400 rows, by 300 others.
 fn decision(
     seed: u64,
@@ -60,29 +48,31 @@ fn decision(
     if shuffled {
         Stream::new(seed, "shuffle", 0).shuffle(&mut classes);
     }
-    let training = material(&rows, &classes);
+    let labels = Labels::from_numbers(&classes).unwrap();
+    let training = Dataset::builder(&rows).labels(labels).build().unwrap();
     let settings: BTreeMap<String, String> = (settings.iter())
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let learner = registry::find(method).unwrap().build(&settings).unwrap();
-    let mut run = Run {
-        seed,
-        ..Run::default()
-    };
-    let units: Vec<u64> = (0..400).collect();
-    let fitted = training.fit(&units, &Recipe::default(), learner.as_ref(), &mut run, None);
-    let (steps, map) = fitted.unwrap();
-    let learned = Chain::new(DIM, steps, map, Space::SquaredL2).unwrap();
+    let pipeline = Pipeline::named(method, &settings, &Recipe::default()).unwrap();
+    let pipeline = pipeline.score(Space::SquaredL2);
+    let learned = pipeline.fit_with(&training, &mut Run::new(seed)).unwrap();
 
     let (rows, classes) = set(seed, 1, 300, signal);
-    let test = material(&rows, &classes);
+    let labels = Labels::from_numbers(&classes).unwrap();
     let measure = Measure::AveragePrecision;
-    let (judging, _) =
-        Judging::new(&test, Protocol::LeaveOneOut, vec![measure], None, seed).unwrap();
+    let options = Options {
+        measures: vec![measure],
+        ..Options::default()
+    };
     let units: Vec<u64> = (0..300).collect();
     let judge = |chain: &Chain| -> Scores {
-        let scores = test.judge(chain, &[Space::SquaredL2], &units, &[], &judging);
-        scores.unwrap().swap_remove(0).unwrap()
+        let embed = |side| embed_corpus(chain, side, &rows, None, &Storage::default()).unwrap();
+        let (queries, items) = (embed(Side::Query), embed(Side::Item));
+        let (queries, items) = (queries.corpus(), items.corpus());
+        let truth = LeaveOneOut(&labels);
+        let found = evaluate(Space::SquaredL2, queries, items, &truth, &options).unwrap();
+        let class = |unit: u64| u64::from(labels.of()[unit as usize]);
+        Scores::of(&units, class, &found)
     };
     let base = judge(&Chain::identity(DIM, Space::SquaredL2));
     let terms = Terms {
@@ -92,7 +82,7 @@ fn decision(
         listed: 0,
         seed,
     };
-    Gate::new(&base, &judge(&learned), &[], &terms)
+    Gate::new(&base, &judge(&learned.chain), &[], &terms)
         .unwrap()
         .decision
 }

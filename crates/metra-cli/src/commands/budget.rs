@@ -1,17 +1,16 @@
 //! `metra budget`: how many labels are enough, by learning from growing shares of them.
 
-use super::train::describe;
 use crate::args::Common;
-use crate::judging::JudgedBy;
-use crate::learning::Learning;
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::{DataArgs, Input};
+use crate::method_args::MethodArgs;
+use crate::print;
 use crate::progress::Reporter;
-use crate::splitting::Splitting;
-use crate::subject::{Read, Subject};
-use crate::{STOP, print};
+use crate::split_args::SplitArgs;
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::learn::registry;
-use metra::study::{BudgetCurve, BudgetPoint, Forecast, HoldOut, LabelBudget};
+use metra::experiment::{BudgetCurve, BudgetPoint, Forecast, HoldOut, LabelBudget};
+use metra::pipeline::registry;
 use serde::Serialize;
 
 /// See how quality grows with the number of labels, and what twice as many would bring.
@@ -22,13 +21,13 @@ use serde::Serialize;
 #[derive(Args)]
 pub(crate) struct Budget {
     #[command(flatten)]
-    subject: Subject,
+    subject: DataArgs,
     #[command(flatten)]
-    learning: Learning,
+    method: MethodArgs,
     #[command(flatten)]
-    splitting: Splitting,
+    splitting: SplitArgs,
     #[command(flatten)]
-    judged_by: JudgedBy,
+    evaluation: EvaluationArgs,
     /// How often the labels are halved: 4 goes down to a sixteenth
     #[arg(long, value_name = "N", default_value_t = LabelBudget::default().halvings)]
     halvings: u32,
@@ -91,21 +90,19 @@ impl Budget {
             self.splitting.is_single(),
             "a label budget is judged on one test part: name one of several splits with --split"
         );
-        registry::find(&self.learning.method)?;
+        registry::find(&self.method.method)?;
         let extra = self.splitting.columns();
         (self.subject).with(&extra, common, |read| self.curve(read, common))
     }
 
-    fn curve(&self, read: &Read<'_>, common: &Common) -> Result<()> {
-        let seed = self.splitting.seed;
-        let study = self.learning.study(read, &self.judged_by, seed)?;
-        let kind = self.splitting.kind(read);
+    fn curve(&self, read: &Input<'_>, common: &Common) -> Result<()> {
+        let experiment = (self.method).experiment(read, &self.evaluation, &self.splitting)?;
+        let kind = experiment.holdout;
         ensure!(
             kind != HoldOut::None,
             "a label budget is judged on a test part: nothing is held out"
         );
-        let parts = self.splitting.parts(read, kind)?;
-        let Some((parts, _)) = parts.first() else {
+        let Some((parts, _)) = experiment.splits.first() else {
             anyhow::bail!("there is no split");
         };
         let budget = LabelBudget {
@@ -113,9 +110,9 @@ impl Budget {
             draws: self.label_draws,
         };
         let mut reporter = Reporter::new();
-        let curve = study.label_budget(parts, kind, &budget, &mut reporter, Some(&STOP))?;
+        let curve = experiment.label_budget(0, &budget, &mut reporter)?;
         reporter.finish();
-        let report = self.report(&curve, describe(&read.material, read.items), kind);
+        let report = self.report(&curve, read.describe(), kind);
         if common.json {
             return print::json(&report);
         }
@@ -126,7 +123,7 @@ impl Budget {
         let measure = curve.measure.to_string();
         Report {
             data,
-            method: self.learning.method.clone(),
+            method: self.method.method.clone(),
             holdout: kind.to_string(),
             base: curve.base.to_string(),
             settings: curve.chosen.settings.clone(),

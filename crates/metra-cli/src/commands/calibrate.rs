@@ -1,15 +1,16 @@
 //! `metra calibrate`: the dissimilarity at which same ends, for a rate of false matches.
 
 use super::inspect::said;
-use crate::args::{Columns, Common};
-use crate::load::{in_file, load, model_groups, narrowing_of};
+use crate::args::Common;
+use crate::inputs::Columns;
+use crate::inputs::need_labels;
+use crate::inputs::{in_file, load, model_groups, narrowing_of};
 use crate::print;
-use crate::told::need_labels;
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::fingerprint;
 use metra::evaluate::{Bootstrap, Operating, verification};
-use metra::metric::{Decision, Embedding, Model, Side, embed_corpus};
+use metra::model::{Decision, Embedding, Model, Side, embed_corpus};
 use metra_files::Filter;
 use serde::Serialize;
 use std::path::PathBuf;

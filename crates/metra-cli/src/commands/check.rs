@@ -1,16 +1,15 @@
 //! `metra check`: what a file holds, what might go wrong with it, and how much there is to gain.
 
-use crate::agreement::{Agreement, Judge};
-use crate::args::{Columns, Common, Compared};
-use crate::load::load;
+use crate::args::Common;
+use crate::comparisons::{Agreement, Judge};
+use crate::inputs::{Columns, ComparisonArgs, comparisons, load};
 use crate::print;
-use crate::told::comparisons;
 use anyhow::Result;
 use clap::Args;
 use metra::data::{Corpus, Subset};
 use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
-use metra::metric::{Chain, Space};
-use metra::study::HoldOut;
+use metra::experiment::HoldOut;
+use metra::model::{Chain, Space};
 use metra::supervision::Labels;
 use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
@@ -28,7 +27,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
-    compared: Compared,
+    comparisons: ComparisonArgs,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -119,8 +118,8 @@ impl Check {
         if let Some(labels) = &loaded.labels {
             report.headroom = headroom(corpus, labels, report.zero_vectors > 0, self.seed)?;
         }
-        if self.compared.any() {
-            let said = comparisons(&self.compared, &loaded, &self.columns)?;
+        if self.comparisons.any() {
+            let said = comparisons(&self.comparisons, &loaded, &self.columns)?;
             let judge = Judge {
                 corpus,
                 said: &said,

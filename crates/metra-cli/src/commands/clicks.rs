@@ -1,15 +1,15 @@
 //! `metra clicks`: from a click log to judgements that can be trained on.
 
 use crate::args::Common;
+use crate::interrupt;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::Result;
 use clap::Args;
 use metra::supervision::clicks::{ClickOptions, ClickedRelevance, Source};
 use metra_files::{Error, read_clicks, write_qrels};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Turn a click log into graded judgements, corrected for the position of what was clicked.
 ///
@@ -66,7 +66,7 @@ impl Clicks {
         let mut reporter = Reporter::new();
         reporter.start(&format!("read {}", self.log.display()));
         let counts = read_clicks(&self.log, &mut |line| {
-            if STOP.load(Ordering::Relaxed) {
+            if interrupt::is_stopped() {
                 return Err(Error::Metra {
                     path: self.log.clone(),
                     source: metra::Error::Interrupted,

@@ -1,12 +1,13 @@
 //! `metra decide`: same or not the same, for pairs of rows.
 
-use crate::args::{Columns, Common};
-use crate::load::{load, model_groups, narrowing_of, row_name};
+use crate::args::Common;
+use crate::inputs::Columns;
+use crate::inputs::{load, model_groups, narrowing_of, row_name};
 use crate::print;
 use anyhow::{Context, Result};
 use clap::Args;
 use metra::evaluate::dissimilarities;
-use metra::metric::Model;
+use metra::model::Model;
 use metra_files::{Filter, RowNames, read_named_pairs};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -3,12 +3,13 @@
 //! Rows are written as they are made, so neither images nor vectors of a folder are ever all in memory.
 
 use crate::args::{Common, size};
+use crate::interrupt;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use metra::linalg::Rows;
-use metra::study::Watch;
+use metra::training::Observer;
 use metra_files::{Column, ParquetVectorWriter};
 use metra_images::describe::Joined;
 use metra_images::list::ENDINGS;
@@ -18,7 +19,6 @@ use metra_images::{
 };
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Turn images into vectors: a folder in, a Parquet file out.
@@ -206,7 +206,7 @@ impl From {
             });
             Ok(())
         };
-        let stopped = || STOP.load(Ordering::Relaxed);
+        let stopped = || interrupt::is_stopped();
         describe_all(&list.entries, what, limits, &stopped, take)?;
         let images = total - skipped.len() as u64;
         ensure!(

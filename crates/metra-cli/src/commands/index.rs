@@ -1,19 +1,20 @@
 //! `metra index`: items through a model into a folder that `metra search` reads.
 
-use crate::args::{Columns, Common};
-use crate::load::{in_file, load, model_groups, narrowing_of, row_name};
+use crate::args::Common;
+use crate::inputs::Columns;
+use crate::inputs::{in_file, load, model_groups, narrowing_of, row_name};
+use crate::interrupt;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::Result;
 use clap::Args;
-use metra::metric::{Model, Side, for_each_embedded};
+use metra::model::{Model, Side, for_each_embedded};
 use metra_files::Filter;
 use metra_stores::index::{
     EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, Manifest, Stage,
 };
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Write an index of mapped items, to search without a vector store.
 ///
@@ -171,7 +172,7 @@ pub(super) fn watch(
 }
 
 fn stop() -> metra::Result<()> {
-    match STOP.load(Ordering::Relaxed) {
+    match interrupt::is_stopped() {
         true => Err(metra::Error::Interrupted),
         false => Ok(()),
     }

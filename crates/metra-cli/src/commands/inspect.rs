@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::metric::{Decision, Embedding, Map, Model, Origin};
+use metra::model::{Decision, Embedding, Map, Model, Origin};
 use serde::Serialize;
 use std::path::PathBuf;
 

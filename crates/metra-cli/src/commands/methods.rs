@@ -4,8 +4,9 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::learn::RECIPE_WORDS;
-use metra::learn::registry::{ENTRIES, Entry, find};
+use metra::pipeline::registry::{ENTRIES, Entry, find};
+use metra::supervision::SupervisionKind;
+use metra::training::RECIPE_WORDS;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ pub(crate) struct Methods {
 }
 
 #[derive(Serialize)]
-struct Method {
+struct ListedMethod {
     name: &'static str,
     summary: &'static str,
-    learns_from: &'static str,
+    learns_from: String,
     /// What a comparison tries where nobody says otherwise.
     tries: BTreeMap<&'static str, &'static [&'static str]>,
     parameters: Vec<Parameter>,
@@ -40,7 +41,7 @@ impl Methods {
             Some(name) => vec![find(name)?],
             None => ENTRIES.iter().collect(),
         };
-        let methods: Vec<Method> = entries.iter().map(|entry| describe(entry)).collect();
+        let methods: Vec<ListedMethod> = entries.iter().map(|entry| describe(entry)).collect();
         if common.json {
             return print::json(&methods);
         }
@@ -71,11 +72,11 @@ impl Methods {
     }
 }
 
-fn describe(entry: &Entry) -> Method {
-    Method {
+fn describe(entry: &Entry) -> ListedMethod {
+    ListedMethod {
         name: entry.name,
         summary: entry.summary,
-        learns_from: entry.needs,
+        learns_from: SupervisionKind::words(entry.needs),
         tries: entry.grid.iter().copied().collect(),
         parameters: (entry.parameters)()
             .into_iter()

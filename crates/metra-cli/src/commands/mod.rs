@@ -1,7 +1,5 @@
 //! One file or folder a verb.
 
-#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
-pub(crate) mod absent;
 pub(crate) mod attributes;
 pub(crate) mod budget;
 pub(crate) mod calibrate;

@@ -1,13 +1,14 @@
 //! `metra plan`: what a vector store must hold and be asked so that it ranks as the model does.
 
-use crate::args::{Columns, Common, Wished};
-use crate::load::{Loaded, in_file, load, model_groups, narrowing_of};
+use crate::args::{Common, Wished};
+use crate::inputs::Columns;
+use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::{Batch, Groups};
 use metra::linalg::RowBuf;
-use metra::metric::{Element, Embedding, Model, Plan, Store, Surveyed, agreement};
+use metra::model::{Element, Embedding, Model, Plan, Store, Surveyed, agreement};
 use metra::random::Stream;
 use metra_files::Filter;
 use serde::Serialize;

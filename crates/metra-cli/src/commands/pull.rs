@@ -2,8 +2,9 @@
 
 use super::search::conditions;
 use crate::args::Common;
+use crate::interrupt;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use metra::linalg::RowBuf;
@@ -11,7 +12,6 @@ use metra_files::{Column, Filter, ParquetVectorWriter};
 use metra_stores::postgres::{Address, Pulled, Pulling, Values, Vectors, pull};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Fetch vectors and labels from a table of PostgreSQL.
 ///
@@ -123,9 +123,7 @@ impl Pull {
         reporter.start("pull");
         let (mut rows, mut done) = (RowBuf::empty(dim), 0);
         while vectors.next(&mut rows)? {
-            if STOP.load(Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
+            interrupt::check()?;
             writer.push(rows.rows())?;
             done += rows.len() as u64;
             reporter.advance(done, Some(found.rows), || "rows".into());

@@ -1,7 +1,7 @@
 //! `metra shard`: a table written anew with whole classes together, for training by rounds.
 
-use crate::args::{Away, Common};
-use crate::away::{describe, say};
+use crate::args::{ClusterArgs, Common};
+use crate::cluster_args::{describe, say};
 use anyhow::Result;
 use clap::Args;
 use metra_engine::Sharding;
@@ -33,7 +33,7 @@ pub(crate) struct Shard {
     #[arg(short, long, value_name = "FOLDER")]
     output: String,
     #[command(flatten)]
-    away: Away,
+    cluster: ClusterArgs,
 }
 
 #[derive(Serialize)]
@@ -47,9 +47,9 @@ struct Done {
 impl Shard {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let began = Instant::now();
-        let place = self.away.cluster.as_deref().unwrap_or("here");
-        let engine = self.away.engine(place, common)?;
-        let table = (self.away).open(&engine, &self.data, self.away.cut(), &self.filters)?;
+        let place = self.cluster.cluster.as_deref().unwrap_or("here");
+        let engine = self.cluster.engine(place, common)?;
+        let table = (self.cluster).open(&engine, &self.data, self.cluster.cut(), &self.filters)?;
         say(common, "data", &describe(&table))?;
         let sharded = engine.shard(
             &table,

@@ -1,25 +1,21 @@
 //! `metra sheets`: pictures of what held-out queries find.
 
-use crate::album::{Album, Pick, pick, save};
-use crate::args::{Columns, Common};
-use crate::judging::JudgedBy;
-use crate::load::{Loaded, in_file, load, row_name};
+use crate::args::Common;
+use crate::evaluation_args::EvaluationArgs;
+use crate::image_sheet::{ImageSheet, Pick, pick, save};
+use crate::inputs::{Columns, ComparisonArgs, Files, Input, SupervisionInput, load, row_name};
+use crate::interrupt::{self};
+use crate::print;
 use crate::progress::Reporter;
-use crate::splitting::Splitting;
-use crate::subject::Read;
-use crate::system::System;
-use crate::told::need_labels;
-use crate::{STOP, print};
+use crate::ranker::Ranker;
+use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use metra::data::{Interruptible, fingerprint};
-use metra::study::{Collection, HoldOut, Material, Ranking};
-use metra::supervision::Supervision;
+use metra::experiment::{HoldOut, Ranking};
 use metra_files::Filter;
 use metra_images::sheet::{HEIGHTS, Sheet};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 /// Draw what held-out queries find: the query on the left, the nearest pictures beside it, framed green
 /// if they are right and red if not.
@@ -45,9 +41,9 @@ pub(crate) struct Sheets {
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
     #[command(flatten)]
-    splitting: Splitting,
+    splitting: SplitArgs,
     #[command(flatten)]
-    judged_by: JudgedBy,
+    evaluation: EvaluationArgs,
     /// How many answers to show
     #[arg(short, default_value_t = 10)]
     k: usize,
@@ -111,10 +107,10 @@ impl Sheets {
             self.splitting.is_single(),
             "sheets show the test part of one split: name one with --split"
         );
-        let system = System::load(&self.model)?;
+        let ranker = Ranker::load(&self.model)?;
         let mut extra = self.splitting.columns();
         extra.push(&self.path);
-        let rule = system.narrowing();
+        let rule = ranker.narrowing();
         let loaded = load(
             &self.data,
             &self.columns,
@@ -123,40 +119,30 @@ impl Sheets {
             rule,
             common,
         )?;
-        self.show(&system, &loaded, common).map_err(|error| {
-            match error.downcast::<metra::Error>() {
-                Ok(error) => in_file(error, &loaded),
-                Err(error) => error,
-            }
-        })
+        let files = Files::one(loaded);
+        let shown = self.show(&ranker, &files, common);
+        shown.map_err(|error| files.locate(error))
     }
 
-    fn show(&self, system: &System, loaded: &Loaded, common: &Common) -> Result<()> {
-        let album = Album::new(&self.images, loaded, &self.path)?;
-        let groups = system.groups(loaded)?;
-        let corpus = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
-        let units: Vec<u64> = (0..loaded.table.corpus.len()).collect();
-        let read = Read {
-            material: Material {
-                items: Collection {
-                    corpus: &corpus,
-                    groups: groups.as_ref(),
-                },
-                queries: None,
-                supervision: Supervision::labels(need_labels(loaded)?),
-                judged_by: None,
-                storage: common.storage(),
-            },
-            unit_table: loaded,
-            items: loaded,
-            units: &units,
+    fn show(&self, ranker: &Ranker, files: &Files, common: &Common) -> Result<()> {
+        let album = ImageSheet::new(&self.images, &files.items, &self.path)?;
+        let input = SupervisionInput {
+            qrels: None,
+            comparisons: &ComparisonArgs::default(),
+            orderings: None,
+            taxonomy: None,
+        };
+        let groups = ranker.groups_of(files)?;
+        let read = Input {
+            data: input.dataset(files, &self.columns, groups, common)?,
+            files,
             columns: &self.columns,
         };
-        let (test, trained, seed) = self.held_out(system, &read)?;
-        let (judging, _) = self.judged_by.judging(&read, seed)?;
-        let chain = system.chain(loaded.table.corpus.dim());
+        let (test, trained, seed) = self.held_out(ranker, &read)?;
+        let (judging, _) = self.evaluation.settings(&read, seed)?;
+        let chain = ranker.chain(read.data.dim());
         let ranked = read
-            .material
+            .data
             .ranked(&chain, &test, &trained, &judging, self.k)?;
         ensure!(
             !ranked.is_empty(),
@@ -170,10 +156,10 @@ impl Sheets {
     }
 
     /// The rows that are shown, those that were learned from, and the seed of the protocol's draws.
-    fn held_out(&self, system: &System, read: &Read<'_>) -> Result<(Vec<u64>, Vec<u64>, u64)> {
-        let same = match system.model() {
+    fn held_out(&self, ranker: &Ranker, read: &Input<'_>) -> Result<(Vec<u64>, Vec<u64>, u64)> {
+        let same = match ranker.model() {
             Some(model) => {
-                let data = fingerprint(read.items.table.corpus.as_ref())?;
+                let data = read.data.fingerprint()?;
                 (data == model.origin.data).then_some(model)
             }
             None => None,
@@ -186,7 +172,7 @@ impl Sheets {
                 self.model.display(),
                 self.data.display()
             );
-            return Ok((read.units.to_vec(), Vec::new(), self.splitting.seed));
+            return Ok((read.data.units(), Vec::new(), self.splitting.seed));
         }
         let drawn = self.splitting.splits.is_none() && self.splitting.test_where.is_none();
         if let Some(model) = same.filter(|_| drawn) {
@@ -212,7 +198,12 @@ impl Sheets {
     }
 
     /// Places of the rankings that are shown.
-    fn places(&self, ranked: &[Ranking], album: &Album<'_>, read: &Read<'_>) -> Result<Vec<usize>> {
+    fn places(
+        &self,
+        ranked: &[Ranking],
+        album: &ImageSheet<'_>,
+        read: &Input<'_>,
+    ) -> Result<Vec<usize>> {
         let seed = self.splitting.seed;
         if let Some(count) = self.worst {
             return Ok(pick(ranked, &Pick::Worst(count), seed));
@@ -223,7 +214,7 @@ impl Sheets {
         let named = |name: &String| {
             let is_named = |ranking: &Ranking| {
                 album.path(ranking.query) == *name
-                    || row_name(read.unit_table, read.columns, ranking.query) == *name
+                    || row_name(read.files.unit_table(), read.columns, ranking.query) == *name
             };
             ranked.iter().position(is_named).with_context(|| {
                 format!(
@@ -239,7 +230,7 @@ impl Sheets {
         &self,
         ranked: &[Ranking],
         places: &[usize],
-        album: &Album<'_>,
+        album: &ImageSheet<'_>,
     ) -> Result<Vec<PathBuf>> {
         let one = self.output.extension().is_some_and(|e| e == "png");
         let mut reporter = Reporter::new();
@@ -251,9 +242,7 @@ impl Sheets {
             .filter_map(|place| ranked.get(*place))
             .enumerate()
         {
-            if STOP.load(Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
+            interrupt::check()?;
             sheet.heading(heading(ranking, album));
             album.add(&mut sheet, ranking);
             if one {
@@ -280,11 +269,11 @@ impl Sheets {
         ranked: &[Ranking],
         places: &[usize],
         files: &[PathBuf],
-        album: &Album<'_>,
-        read: &Read<'_>,
+        album: &ImageSheet<'_>,
+        read: &Input<'_>,
         common: &Common,
     ) -> Result<()> {
-        let name = |row: u64| row_name(read.unit_table, read.columns, row);
+        let name = |row: u64| row_name(read.files.unit_table(), read.columns, row);
         let shown = places
             .iter()
             .filter_map(|place| ranked.get(*place))
@@ -327,7 +316,7 @@ impl Sheets {
 }
 
 /// The line above a query.
-fn heading(ranking: &Ranking, album: &Album<'_>) -> String {
+fn heading(ranking: &Ranking, album: &ImageSheet<'_>) -> String {
     let path = album.path(ranking.query);
     format!("{path}: right at rank {}", ranking.first_right)
 }

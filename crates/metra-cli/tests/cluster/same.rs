@@ -2,11 +2,12 @@
 
 use crate::processes::{Executor, Scheduler, metra};
 use crate::tables::Made;
+use metra::Pipeline;
 use metra::data::Corpus;
 use metra::data::{Keys, MemoryCorpus};
 use metra::execute::{keyed_sums, moments, within_scatter};
-use metra::learn::rounds::Course;
 use metra::linalg::{RowBuf, Symmetric};
+use metra::pipeline::distributed::Rounds;
 use metra::supervision::Labels;
 use metra_engine::{Cut, Engine, Fit, Ranker, Sharding, TableCorpus};
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ fn passes(engine: &Engine, made: &Made) -> Found {
     }
 }
 
-fn fit(method: &str) -> Fit<'_> {
+fn settings(method: &str) -> BTreeMap<String, String> {
     let rank = match method {
         "euclid" => BTreeMap::new(),
         _ => BTreeMap::from([("rank".to_owned(), "4".to_owned())]),
@@ -59,14 +60,22 @@ fn fit(method: &str) -> Fit<'_> {
         settings.insert("steps".into(), "40".into());
         settings.insert("batch".into(), "64".into());
     }
+    settings
+}
+
+fn pipeline(method: &str) -> Pipeline {
+    let recipe = "centre+scale".parse().unwrap();
+    Pipeline::named(method, &settings(method), &recipe).unwrap()
+}
+
+fn fit(pipeline: &Pipeline) -> Fit<'_> {
     Fit {
-        method,
-        settings,
-        prepare: "centre+scale".parse().unwrap(),
-        space: None,
+        pipeline,
         seed: 5,
-        rounds: 4,
-        common: 200,
+        rounds: Rounds {
+            rounds: 4,
+            common: 200,
+        },
         vectors: None,
         label: "label",
         group: None,
@@ -97,16 +106,16 @@ const METHODS: [&str; 7] = [
 fn models(engine: &Engine, shards: &str) -> Vec<Vec<u8>> {
     let model = |method: &&str| {
         let table = engine.open(shards, Cut::Files).unwrap();
-        let model = engine.train(table, &fit(method), &mut |_: &Course| {});
+        let model = engine.train(table, &fit(&pipeline(method)), &mut |_| {});
         model.unwrap().to_bytes().unwrap()
     };
     METHODS.iter().map(model).collect()
 }
 
 /// A model trained by the command on one machine, without a hold-out.
-fn single(made: &Made, shards: &str, method: &str) -> metra::metric::Model {
+fn single(made: &Made, shards: &str, method: &str) -> metra::model::Model {
     let output = made.beside(&format!("{method}.single"));
-    let settings = fit(method).settings;
+    let settings = settings(method);
     let settings: String = (settings.iter())
         .map(|(name, value)| format!(" --set {name}={value}"))
         .collect();
@@ -119,7 +128,7 @@ fn single(made: &Made, shards: &str, method: &str) -> metra::metric::Model {
     let done = metra(&line).output().unwrap();
     let error = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{line}\n{error}");
-    metra::metric::Model::load(output.as_ref()).unwrap()
+    metra::model::Model::load(output.as_ref()).unwrap()
 }
 
 #[test]
@@ -260,7 +269,7 @@ fn tables_are_embedded_and_judged_where_they_lie() {
     let engine = engine.with_scratch(&scratch).unwrap();
     let items = engine.open(&table, Cut::Rows(500)).unwrap();
     let judgement = engine.judgement(items, None, None, "label").unwrap();
-    let space = metra::metric::Space::SquaredL2;
+    let space = metra::model::Space::SquaredL2;
     let nearest = judgement.nearest(Ranker::Plain(space), 5).unwrap();
     let hard = judgement.hard_negatives(Ranker::Plain(space), 3).unwrap();
     let corpus = TableCorpus::new(&engine, engine.open(&table, Cut::Rows(500)).unwrap(), None);
@@ -309,10 +318,10 @@ fn learners_by_passes_agree_with_the_command() {
     };
     for method in ["pca", "lda", "kissme", "xqda", "slr"] {
         let table = here.open(&made.address(), Cut::Rows(600)).unwrap();
-        let away = here.train(table, &fit(method), &mut |_| {}).unwrap();
+        let away = here.train(table, &fit(&pipeline(method)), &mut |_| {}).unwrap();
         let one = single(&made, &made.address(), method);
-        let embedded = |model: &metra::metric::Model| {
-            use metra::metric::Embedding;
+        let embedded = |model: &metra::model::Model| {
+            use metra::model::Embedding;
             let mut out = RowBuf::empty(1);
             let batch = metra::data::Batch::new(local.rows());
             model.chain.embed_items(0, &batch, &mut out).unwrap();
@@ -325,6 +334,6 @@ fn learners_by_passes_agree_with_the_command() {
         }
     }
     let table = here.open(&made.address(), Cut::Rows(600)).unwrap();
-    let error = here.train(table, &fit("lfda"), &mut |_| {}).unwrap_err();
+    let error = here.train(table, &fit(&pipeline("lfda")), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("lda, "), "{error}");
 }

@@ -1,7 +1,7 @@
 //! How a store can serve a model: what is said, verified and refused.
 
 use crate::folder::{Folder, example, number};
-use metra::metric::{Distance, Model, Plan, Way};
+use metra::model::{Distance, Model, Plan, Way};
 use metra_stores::Written;
 
 const SAMPLE: &str = "--sample data.parquet --where train=false";

@@ -2,7 +2,7 @@
 
 use crate::server::Server;
 use crate::tables::{answered, client, drawn, load, output, refused, save, shuffled_ids, text};
-use metra::metric::{Chain, Map, Space, Step};
+use metra::model::{Chain, Map, Space, Step};
 
 fn chain(dim: usize) -> Chain {
     let mean = vec![0.25; dim];

@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::tables::{answered, client, load, made, output, parquet, save, shuffled_ids, text};
 use metra::data::Batch;
 use metra::linalg::RowBuf;
-use metra::metric::{Chain, LowRank, Map, Model, Space, Step};
+use metra::model::{Chain, LowRank, Map, Model, Space, Step};
 use metra::random::Stream;
 use metra_stores::Written;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use crate::server::Server;
 use crate::tables::{answered, client, drawn, load, save, shuffled_ids, text};
-use metra::metric::{Chain, Map, Space};
+use metra::model::{Chain, Map, Space};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

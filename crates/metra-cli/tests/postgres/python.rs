@@ -3,7 +3,7 @@
 
 use crate::server::Server;
 use crate::tables::{answered, drawn, load, parquet, save, shuffled_ids, text};
-use metra::metric::{Chain, LowRank, Map, Space};
+use metra::model::{Chain, LowRank, Map, Space};
 use std::process::Command;
 
 const SCRIPT: &str = r#"

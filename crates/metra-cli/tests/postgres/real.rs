@@ -7,7 +7,7 @@ use metra_files::{Column, Filter, ParquetVectorWriter, TableOptions, read_table}
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Vectors with a column of whole numbers.
 fn read(path: &Path, column: &str, filter: Option<&str>) -> (RowBuf, Vec<i64>) {
@@ -44,7 +44,8 @@ fn measure(report: &Value, name: &str) -> f64 {
 #[test]
 #[ignore = "slow: needs METRA_DATA, starts PostgreSQL"]
 fn scifact_by_queries_alone() {
-    let (Some(data), Some(server)) = (metra_testing::data(), Server::start()) else {
+    let (Some(data), Some(server)) = (metra_testing::data().map(PathBuf::from), Server::start())
+    else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +154,8 @@ fn scifact_by_queries_alone() {
 #[test]
 #[ignore = "slow: needs METRA_DATA, starts PostgreSQL"]
 fn clinc_by_an_extra_coordinate_and_rescaled() {
-    let (Some(data), Some(server)) = (metra_testing::data(), Server::start()) else {
+    let (Some(data), Some(server)) = (metra_testing::data().map(PathBuf::from), Server::start())
+    else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();

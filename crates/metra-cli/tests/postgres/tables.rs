@@ -3,7 +3,7 @@
 use crate::server::Server;
 use metra::data::synthetic::Nuisance;
 use metra::linalg::{RowBuf, Rows};
-use metra::metric::{Chain, Model, Origin};
+use metra::model::{Chain, Model, Origin};
 use metra::random::Stream;
 use metra_files::{Column, ParquetVectorWriter};
 use metra_stores::postgres::Address;

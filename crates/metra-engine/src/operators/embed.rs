@@ -19,7 +19,7 @@ use half::f16;
 use metra::data::{Batch, Part};
 use metra::execute::encode;
 use metra::linalg::RowBuf;
-use metra::metric::{Embedding as _, Model};
+use metra::model::{Embedding as _, Model};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

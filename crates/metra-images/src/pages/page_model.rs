@@ -6,11 +6,10 @@
 
 use super::{Described, Frame, Labelled, Series, by_time, threshold};
 use crate::{Error, Result};
-use metra::data::fingerprint;
-use metra::learn::qwise::{Form, Qwise};
-use metra::learn::{Learner, Problem, Run};
-use metra::metric::{Chain, Map, Model, Origin, Space};
-use metra::supervision::{Comparisons, Supervision};
+use metra::methods::qwise::{Form, Qwise};
+use metra::model::{Chain, Map, Space};
+use metra::training::Run;
+use metra::{Dataset, Model, Pipeline};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -100,27 +99,25 @@ impl PageModel {
             0 => 1.0,
             some => settings.labels * quadruplets.len() as f64 / some as f64,
         };
-        let said = Comparisons::new(described.versions() as u64)
-            .with_quadruplets(&quadruplets)?
-            .with_pairs(&same, &changed)?;
-        let supervision = Supervision::Comparisons(said);
-        let learner = Qwise {
+        let data = Dataset::builder(described.corpus())
+            .quadruplets(quadruplets)
+            .pairs(same, changed)
+            .stop(stop)
+            .build()?;
+        let method = Qwise {
             form: Form::Blocks,
             block: described.block(),
             lambda: (settings.lambda).unwrap_or(if labels.is_empty() { 0.1 } else { 1e-3 }),
             pair_cost,
             ..Qwise::default()
-        }
-        .check()?;
-        let mut run = Run::new(settings.seed);
-        run.stop = Some(stop);
-        let map = learner.fit(&Problem::new(described.corpus(), &supervision)?, &mut run)?;
+        };
         let space = Space::Blocks {
             size: described.block() as u32,
         };
-        let chain = Chain::new(described.corpus().dim(), Vec::new(), map, space)?;
-        let weights = weights_of(&chain, described.side())?;
-        let threshold = match run.facts.get("threshold") {
+        let pipeline = Pipeline::new(method).score(space);
+        let mut model = pipeline.fit_with(&data, &mut Run::new(settings.seed))?;
+        let weights = weights_of(&model.chain, described.side())?;
+        let threshold = match model.origin.facts.get("threshold") {
             Some(learned) => *learned,
             None => threshold::between(&successive(described, &weights)?).unwrap_or(0.0),
         };
@@ -132,20 +129,10 @@ impl PageModel {
             (THRESHOLD, threshold),
             (LABELS, labels.len() as f64),
         ];
-        run.facts
-            .extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        let origin = Origin {
-            method: learner.name().into(),
-            parameters: Learner::parameters(&learner),
-            prepare: "none".into(),
-            seed: settings.seed,
-            data: fingerprint(described.corpus())?,
-            supervision: supervision.fingerprint(),
-            facts: run.facts,
-            held_out: None,
-        };
+        let facts = facts.map(|(name, value)| (name.to_owned(), value));
+        model.origin.facts.extend(facts);
         Ok(PageModel {
-            model: Model::new(None, chain, origin)?,
+            model,
             side: described.side(),
             frame,
             threshold,

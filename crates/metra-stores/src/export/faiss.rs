@@ -8,7 +8,7 @@
 use super::{Export, Part, bias, little_endian};
 use crate::{Error, Result};
 use metra::linalg::Rows;
-use metra::metric::{Distance, Plan};
+use metra::model::{Distance, Plan};
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -255,7 +255,7 @@ mod tests {
     use super::super::tests::{model, two_of_three};
     use super::*;
     use metra::linalg::RowBuf;
-    use metra::metric::{Model, Space, Wish};
+    use metra::model::{Model, Space, Wish};
 
     fn faiss_plan(model: &Model) -> Plan {
         let wish = Wish {

@@ -127,7 +127,7 @@ mod tests {
     use super::super::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
-    use metra::metric::{Side, Space, Step};
+    use metra::model::{Side, Space, Step};
     use std::process::Command;
 
     /// What a program compiled with the header prints for vectors, a line each.

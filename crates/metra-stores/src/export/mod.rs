@@ -19,7 +19,7 @@ pub use sql::{Columns, write_sql};
 
 use crate::{Error, Result};
 use metra::data::{ElementMap, Narrowing};
-use metra::metric::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
+use metra::model::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
 
 /// What is exported: the way of queries or of items, from vectors as a user has them.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Export {
     side: Side,
 }
 
-/// The coordinates of an indefinite metric's own: see `metra::metric::Indefinite`.
+/// The coordinates of an indefinite metric's own: see `metra::model::Indefinite`.
 #[derive(Debug, Clone, Copy)]
 struct Squares {
     /// After so many steps.
@@ -233,7 +233,7 @@ pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
 pub(crate) mod tests {
     use super::*;
     use metra::linalg::RowBuf;
-    use metra::metric::{Chain, Map, Origin, Space};
+    use metra::model::{Chain, Map, Origin, Space};
 
     /// A model of these parts.
     pub(crate) fn model(dim: usize, steps: Vec<Step>, map: Map, space: Space) -> Model {

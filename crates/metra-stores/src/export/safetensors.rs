@@ -38,7 +38,7 @@ fn broken(error: impl std::fmt::Display) -> Error {
 mod tests {
     use super::super::tests::{model, two_of_three};
     use super::*;
-    use metra::metric::{Side, Space};
+    use metra::model::{Side, Space};
     use safetensors::SafeTensors;
 
     #[test]

@@ -8,7 +8,7 @@
 use super::{Export, Part, bias};
 use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
-use metra::metric::Plan;
+use metra::model::Plan;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -173,7 +173,7 @@ mod tests {
     use super::super::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
-    use metra::metric::{Model, Space, Step};
+    use metra::model::{Model, Space, Step};
 
     fn written(model: &Model, name: &str) -> (String, bool) {
         let plan = Plan::all_for_model(model).unwrap().remove(0);

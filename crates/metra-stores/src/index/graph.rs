@@ -16,7 +16,7 @@ use super::{BuildProgress, GraphSettings, Stage};
 use crate::{Error, Result};
 use metra::data::Corpus;
 use metra::linalg::Rows;
-use metra::metric::Space;
+use metra::model::Space;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};

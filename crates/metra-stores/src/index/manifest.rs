@@ -4,7 +4,7 @@
 //! that is damaged, cut short or exchanged is refused before anything follows a pointer into it.
 
 use crate::{Error, Result};
-use metra::metric::{Model, Space};
+use metra::model::{Model, Space};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;

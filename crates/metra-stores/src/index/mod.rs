@@ -29,7 +29,7 @@ use graph::Graph;
 use manifest::{MANIFEST, found};
 use metra::data::{Corpus, MappedCorpus, RowId};
 use metra::linalg::RowBuf;
-use metra::metric::{Model, Space};
+use metra::model::{Model, Space};
 use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::manifest::{GraphFacts, found};
 use super::{BuildProgress, GraphSettings};
 use crate::{Error, Result};
 use metra::data::Corpus;
-use metra::metric::Space;
+use metra::model::Space;
 use std::path::Path;
 
 /// Never made.

@@ -3,7 +3,7 @@
 use super::*;
 use metra::data::MemoryCorpus;
 use metra::data::synthetic::Nuisance;
-use metra::metric::{Chain, Decision, Origin, Side, for_each_embedded};
+use metra::model::{Chain, Decision, Origin, Side, for_each_embedded};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 

@@ -8,7 +8,7 @@ use super::{BuildProgress, GRAPH, GraphSettings, IDS, LABELS, Stage, VECTORS};
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
 use metra::linalg::Rows;
-use metra::metric::{Embedding, Model, Space};
+use metra::model::{Embedding, Model, Space};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -15,7 +15,7 @@ use super::target::{Target, agrees, check_input, choose, existing, target};
 use super::vectors::VectorType;
 use crate::sql::{TableName, identifier, literal};
 use crate::{Error, Result, Written};
-use metra::metric::{Model, Plan, Wish, agreement};
+use metra::model::{Model, Plan, Wish, agreement};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
 

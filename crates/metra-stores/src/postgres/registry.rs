@@ -9,7 +9,7 @@ use super::failure::failed;
 use super::table::Table;
 use crate::sql::identifier;
 use crate::{Result, Written};
-use metra::metric::{Embedding, Model};
+use metra::model::{Embedding, Model};
 use postgres::{Client, GenericClient, Row};
 use serde::Serialize;
 

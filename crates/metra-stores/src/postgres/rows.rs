@@ -11,7 +11,7 @@ use super::vectors::{VectorType, received};
 use crate::{Error, Result};
 use metra::data::{Batch, Groups, Narrowing};
 use metra::linalg::RowBuf;
-use metra::metric::{Embedding, Model};
+use metra::model::{Embedding, Model};
 use postgres::{Client, Row};
 
 /// How input rows are read and written.

@@ -11,7 +11,7 @@ use crate::sql::{TableName, operator};
 use crate::{Error, Result, digest};
 use metra::data::MemoryCorpus;
 use metra::linalg::{RowBuf, Rows};
-use metra::metric::{Distance, Model, Plan, Space, Wish};
+use metra::model::{Distance, Model, Plan, Space, Wish};
 use metra::search::top_k;
 use postgres::types::ToSql;
 use postgres::{Client, Row, Statement};

@@ -11,7 +11,7 @@ use super::registry::{Entry, Registry};
 use super::table::{Table, place};
 use crate::sql::{TableName, identifier};
 use crate::{Error, Result, digest};
-use metra::metric::Model;
+use metra::model::Model;
 use postgres::{Client, Transaction};
 use std::sync::atomic::AtomicBool;
 

@@ -6,7 +6,7 @@ use super::push::Pushing;
 use super::table::{Table, place};
 use super::vectors::VectorType;
 use crate::{Error, Result, Written};
-use metra::metric::{Model, Plan, Wish};
+use metra::model::{Model, Plan, Wish};
 use postgres::Client;
 
 /// How the target was found.

@@ -4,7 +4,7 @@
 use super::failure::failed;
 use crate::{Error, Result};
 use metra::linalg::Rows;
-use metra::metric::{Distance, Element, Store};
+use metra::model::{Distance, Element, Store};
 use pgvector::{HalfVector, Vector};
 use postgres::Row;
 use postgres::types::ToSql;

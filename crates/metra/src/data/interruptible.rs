@@ -1,7 +1,7 @@
 //! A corpus that stops being read when somebody asks: every pass over it can be interrupted, also
 //! of learners in closed form, which have no steps to stop between.
 
-use super::{Corpus, Elsewhere, RowId};
+use super::{Corpus, CorpusRef, Elsewhere, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Another corpus, which gives [`Error::Interrupted`] in place of rows once `stop` is set.
 pub struct Interruptible<'a> {
-    inner: &'a dyn Corpus,
+    inner: CorpusRef<'a>,
     stop: &'a AtomicBool,
 }
 
 impl<'a> Interruptible<'a> {
     /// `inner`, until `stop` is set.
-    pub fn new(inner: &'a dyn Corpus, stop: &'a AtomicBool) -> Self {
+    pub fn new(inner: impl Into<CorpusRef<'a>>, stop: &'a AtomicBool) -> Self {
+        let inner = inner.into();
         Interruptible { inner, stop }
     }
 
@@ -74,7 +75,7 @@ mod tests {
     fn a_pass_ends_where_the_flag_is_set() {
         let rows = RowBuf::from_values(vec![1.0; 6000], 2).unwrap();
         let (corpus, stop) = (MemoryCorpus::new(rows).unwrap(), AtomicBool::new(false));
-        let corpus = Interruptible::new(&corpus, &stop);
+        let corpus = Interruptible::new(CorpusRef::Borrowed(&corpus), &stop);
         let mut blocks = 0;
         let ended = corpus.scan(0..3000, &mut |_, _| {
             blocks += 1;

@@ -2,6 +2,7 @@
 //! split; who folds over them where they lie elsewhere; and sets made to a known answer.
 
 mod corpus;
+mod corpus_ref;
 mod element;
 mod elsewhere;
 mod groups;
@@ -11,6 +12,7 @@ mod mapped;
 mod narrow;
 mod part;
 mod split;
+mod storage;
 pub mod synthetic;
 
 pub(crate) use corpus::check_rows;
@@ -18,6 +20,7 @@ pub use corpus::{
     Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite,
     fingerprint,
 };
+pub use corpus_ref::{CorpusRef, IntoCorpus};
 pub use element::ElementMap;
 pub use elsewhere::{Elsewhere, KeyedBy, Keys, Task};
 pub use groups::Groups;
@@ -27,3 +30,4 @@ pub use mapped::{MappedCorpus, Spool};
 pub use narrow::{ColumnRanges, Judgement, Narrowing};
 pub use part::{Nearest, Part};
 pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};
+pub use storage::Storage;

@@ -12,7 +12,7 @@
 use super::significance::{Bootstrap, Comparison, paired_bootstrap, within_rates};
 use crate::data::{Batch, Corpus, Groups, RowId};
 use crate::linalg::{BLOCK_ROWS, RowBuf};
-use crate::metric::{Embedding, Metric, Space};
+use crate::model::{Embedding, Metric, Space};
 use crate::supervision::Quadruplet;
 use crate::{Error, Result};
 use rayon::prelude::*;

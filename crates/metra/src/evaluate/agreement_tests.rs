@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::{MemoryCorpus, Subset};
-use crate::metric::{Chain, LowRank, Map};
+use crate::model::{Chain, LowRank, Map};
 use crate::random::Stream;
 use crate::supervision::derive::as_quadruplet;
 

@@ -317,7 +317,7 @@ mod tests {
     use crate::data::MemoryCorpus;
     use crate::data::synthetic::Nuisance;
     use crate::evaluate::{AgainstGallery, LeaveOneOut, evaluate};
-    use crate::metric::Space;
+    use crate::model::Space;
     use crate::supervision::Labels;
 
     const SET: Nuisance = Nuisance {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::data::{Corpus, MemoryCorpus};
 use crate::evaluate::Qrels;
-use crate::metric::Space;
+use crate::model::Space;
 use crate::random::Stream;
 use crate::search::top_k;
 use crate::supervision::{Judgement, Judgements};

@@ -6,7 +6,7 @@ use super::measures::PlaceCounts;
 use super::significance::{Bootstrap, Comparison, paired_bootstrap};
 use super::truth::Truth;
 use crate::data::{Corpus, RowId};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::search::scores::{Items, check_dimensions};
 use crate::{Error, Result};
 use rayon::prelude::*;

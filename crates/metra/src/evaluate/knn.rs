@@ -1,7 +1,7 @@
 //! Accuracy of the k-nearest-neighbour classifier: what a space is worth for classification.
 
 use crate::data::Corpus;
-use crate::metric::Space;
+use crate::model::Space;
 use crate::search::{Neighbours, top_k};
 use crate::{Error, Result};
 

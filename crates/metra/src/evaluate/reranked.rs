@@ -8,7 +8,7 @@ use super::evaluation::{Evaluation, Options, Tally, check};
 use super::ranking::{RankedItem, count_ranked};
 use super::truth::{Judged, Truth};
 use crate::data::{Corpus, RowId};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::search::{Rerank, Reranking};
 use crate::{Error, Result};
 use rayon::prelude::*;

@@ -15,7 +15,7 @@
 use super::significance::{Bootstrap, resampled_interval};
 use crate::data::{Corpus, RowId};
 use crate::linalg::RowBuf;
-use crate::metric::Space;
+use crate::model::Space;
 use crate::search::scores::{Items, QueryBlock, TILE, ordered};
 use crate::supervision::Labels;
 use crate::{Error, Result};

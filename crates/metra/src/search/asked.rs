@@ -9,7 +9,7 @@ use super::top_k::{Neighbours, nearest_of};
 use crate::data::{Batch, Corpus, Keys, MemoryCorpus, Nearest, Part, RowId};
 use crate::execute::{Sample, Statistic, exactly, fold};
 use crate::linalg::RowBuf;
-use crate::metric::{Embedding, Model, Space};
+use crate::model::{Embedding, Model, Space};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@
 
 use crate::data::{Corpus, RowId};
 use crate::linalg::{RowBuf, block_distance, vectorized};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::{Error, Result};
 
 /// Running sums that the compiler keeps in vector registers; their order is fixed.

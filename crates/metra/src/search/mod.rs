@@ -1,6 +1,6 @@
 //! Exact search: which items lie nearest to a query.
 //!
-//! Items and queries are embedded vectors; a [`crate::metric::Space`] compares them. Scores come
+//! Items and queries are embedded vectors; a [`crate::model::Space`] compares them. Scores come
 //! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
 //! and what is judged are the same numbers. `attributes` searches where every number has a name.
 

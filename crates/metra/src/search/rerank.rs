@@ -24,7 +24,7 @@ use super::scores::{Items, TILE};
 use super::top_k::top_k;
 use crate::data::{Corpus, Joined, RowId};
 use crate::linalg::{RowBuf, block_distance};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::fmt;

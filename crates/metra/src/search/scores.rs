@@ -17,7 +17,7 @@
 
 use crate::data::{Corpus, RowId};
 use crate::linalg::{RowBuf, Rows, block_distance, cross, vectorized};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;

@@ -8,7 +8,7 @@
 use super::scores::{Items, QueryBlock, TILE, check_dimensions, ordered, score_of};
 use crate::data::{Corpus, RowId};
 use crate::linalg::{RowBuf, vectorized};
-use crate::metric::Space;
+use crate::model::Space;
 use crate::{Error, Result};
 use rayon::prelude::*;
 

@@ -23,8 +23,57 @@ pub use taxonomy::{Taxonomy, Tree};
 
 use crate::data::RowId;
 use crate::{Error, Result};
+use std::fmt;
 
-/// What a learner is told about similarity.
+/// What a method can learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SupervisionKind {
+    /// A class of every row.
+    Labels,
+    /// Relevance judgements of items for queries.
+    Judgements,
+    /// Pairs of similar rows.
+    SimilarPairs,
+    /// Rows of which one is nearer to an anchor than another.
+    Triplets,
+    /// Pairs of rows of which one is nearer than the other.
+    Quadruplets,
+    /// Orderings of the classes by attributes.
+    Orderings,
+    /// A tree of the classes.
+    Taxonomy,
+}
+
+impl fmt::Display for SupervisionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SupervisionKind::Labels => "labels",
+            SupervisionKind::Judgements => "relevance judgements",
+            SupervisionKind::SimilarPairs => "similar pairs",
+            SupervisionKind::Triplets => "triplets",
+            SupervisionKind::Quadruplets => "quadruplets",
+            SupervisionKind::Orderings => "orderings of classes",
+            SupervisionKind::Taxonomy => "a taxonomy",
+        })
+    }
+}
+
+impl SupervisionKind {
+    /// What implies which items are relevant to which queries.
+    pub const RELEVANCE: &'static [Self] = &[Self::Labels, Self::Judgements, Self::SimilarPairs];
+
+    /// Several in words: `labels, relevance judgements or similar pairs`, or `nothing`.
+    pub fn words(kinds: &[Self]) -> String {
+        let words: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        match words.split_last() {
+            None => "nothing".to_owned(),
+            Some((last, [])) => last.clone(),
+            Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        }
+    }
+}
+
+/// What is known about similarity.
 #[derive(Debug, Clone)]
 pub enum Supervision {
     /// Rows of one corpus with a class each: same class is relevant.
@@ -48,6 +97,27 @@ impl Supervision {
     /// Supervision by graded judgements.
     pub fn judgements(judgements: Judgements) -> Self {
         Supervision::Judgements(judgements)
+    }
+
+    /// The kinds that it holds.
+    pub fn kinds(&self) -> Vec<SupervisionKind> {
+        match self {
+            Supervision::Labels(_) => vec![SupervisionKind::Labels],
+            Supervision::Judgements(_) => vec![SupervisionKind::Judgements],
+            Supervision::Orderings(_) => vec![SupervisionKind::Labels, SupervisionKind::Orderings],
+            Supervision::Taxonomy(_) => vec![SupervisionKind::Labels, SupervisionKind::Taxonomy],
+            Supervision::Comparisons(given) => [
+                (SupervisionKind::SimilarPairs, !given.similar().is_empty()),
+                (SupervisionKind::Triplets, !given.triplets().is_empty()),
+                (
+                    SupervisionKind::Quadruplets,
+                    !given.quadruplets().is_empty(),
+                ),
+            ]
+            .into_iter()
+            .filter_map(|(kind, has)| has.then_some(kind))
+            .collect(),
+        }
     }
 
     /// Number of queries: rows, where queries and items are one corpus.

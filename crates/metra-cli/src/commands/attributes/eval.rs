@@ -1,14 +1,14 @@
 //! `metra attributes eval`: how many pairs of rows the attributes order as the classes are ordered.
 
 use super::{Scored, named};
-use crate::args::{Common, Compared};
-use crate::load::{in_file, load, model_groups, narrowing_of, split_names};
-use crate::ordered::{OrderedRow, ordered_rows, table};
+use crate::args::Common;
+use crate::attribute_order::{OrderedRow, ordered_rows, table};
+use crate::inputs::{
+    ComparisonArgs, Files, SupervisionInput, load, model_groups, narrowing_of, split_names,
+};
 use crate::print;
-use crate::told::{Sources, told};
 use anyhow::{Result, bail};
 use clap::Args;
-use metra::study::{Collection, Material};
 use metra_files::read_splits;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -48,25 +48,16 @@ impl Eval {
             narrowing_of(model.narrowing.as_ref()),
             common,
         )?;
-        let sources = Sources {
+        let input = SupervisionInput {
             qrels: None,
-            compared: &Compared::default(),
+            comparisons: &ComparisonArgs::default(),
             orderings: Some(&self.orderings),
             taxonomy: None,
         };
-        let said = told(&loaded, columns, &sources)?;
-        let groups = model_groups(&model, &loaded)?;
-        let material = Material {
-            items: Collection {
-                corpus: loaded.table.corpus.as_ref(),
-                groups: groups.as_ref(),
-            },
-            queries: None,
-            supervision: said.supervision,
-            judged_by: None,
-            storage: common.storage(),
-        };
-        let mut units = said.units;
+        let groups = (model_groups(&model, &loaded)?, None);
+        let files = Files::one(loaded);
+        let data = input.dataset(&files, columns, groups, common)?;
+        let mut units = data.units();
         if let Some(path) = &self.splits {
             let set = read_splits(path)?;
             let Some(split) = set.splits.get(self.split) else {
@@ -76,11 +67,11 @@ impl Eval {
                     self.split
                 );
             };
-            let names = split_names(set.by, &material, &loaded, columns)?;
+            let names = split_names(set.by, &data, &files.items, columns)?;
             units = split.positions(&names)?.1;
         }
-        let found = (material.ordered(&model.chain, &model.outputs, &units))
-            .map_err(|error| in_file(error, &loaded))?;
+        let found = (data.ordered(&model.chain, &model.outputs, &units))
+            .map_err(|error| files.locate(error.into()))?;
         let judged = Judged {
             rows: units.len(),
             attributes: ordered_rows(found),

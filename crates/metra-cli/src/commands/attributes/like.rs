@@ -5,7 +5,7 @@ use super::Scored;
 #[cfg(feature = "images")]
 use super::strip::Strip;
 use crate::args::Common;
-use crate::load::{Loaded, label, row_name};
+use crate::inputs::{Loaded, label, row_name};
 use crate::print;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;

@@ -8,12 +8,13 @@ mod rank;
 #[cfg(feature = "images")]
 mod strip;
 
-use crate::args::{Columns, Common};
-use crate::load::{Loaded, embed, load, narrowing_of};
+use crate::args::Common;
+use crate::inputs::Columns;
+use crate::inputs::{Loaded, embed, load, narrowing_of};
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
-use metra::metric::{Embedding, Model, Side};
+use metra::model::{Embedding, Model, Side};
 use metra::search::AttributeSpace;
 use metra_files::Filter;
 use serde::Serialize;

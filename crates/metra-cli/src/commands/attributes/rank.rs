@@ -5,8 +5,8 @@ use super::Scored;
 use super::strip::Strip;
 use crate::args::Common;
 #[cfg(feature = "images")]
-use crate::load::Loaded;
-use crate::load::{label, row_name};
+use crate::inputs::Loaded;
+use crate::inputs::{label, row_name};
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;

@@ -1,16 +1,15 @@
 //! A strip of pictures beside a ranking: rows of a table are looked up by their path and drawn with
 //! their numbers below them.
 
-use crate::STOP;
-use crate::album::save;
-use crate::load::Loaded;
+use crate::image_sheet::save;
+use crate::inputs::Loaded;
+use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use metra::data::RowId;
 use metra_images::sheet::{Frame, Sheet, Tile};
 use metra_images::{Limits, decode};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 /// Where a strip goes and where its pictures come from.
 #[derive(Args)]
@@ -68,9 +67,7 @@ impl Strip {
         };
         let mut read = 0;
         let mut tile = |(row, caption): &(RowId, String), frame| -> Result<Tile> {
-            if STOP.load(Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
+            interrupt::check()?;
             let name = loaded.table.column(&self.path)?.get(*row as usize);
             let file = self.images.join(name.as_ref());
             let picture = match decode::decode(&file, Limits::default()) {

@@ -27,7 +27,7 @@ pub(super) struct Executor {
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
     /// Folder for results of tasks; a folder of its own in it is removed at the end (default: the
-    /// system's temporary folder)
+    /// ranker's temporary folder)
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
     /// Memory for the engine's own operators (default: 70 % of the machine's)

@@ -2,8 +2,9 @@
 
 use super::counted;
 use crate::args::Common;
+use crate::interrupt::STOP;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::Result;
 use clap::Args;
 use metra_engine::cluster::hello::Answer;

@@ -1,14 +1,14 @@
 //! Experiment files: what is compared, on what and how, in TOML. docs/formats/experiment.md says
 //! what each key means; unknown keys are errors.
 
-use crate::args::{Columns, Compared, Judged};
-use crate::judging::JudgedBy;
-use crate::splitting::Splitting;
-use crate::subject::Subject;
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::{Columns, ComparisonArgs, DataArgs, QrelsArgs};
+use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, anyhow, ensure};
 use metra::evaluate::Measure;
-use metra::learn::{Recipe, registry};
-use metra::study::compare::{Claim, Method};
+use metra::experiment::{Claim, ComparedMethod};
+use metra::pipeline::registry;
+use metra::training::Recipe;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -217,13 +217,13 @@ fn trials() -> usize {
 pub(super) struct Asked {
     pub(super) name: String,
     pub(super) about: String,
-    pub(super) subject: Subject,
-    pub(super) splitting: Splitting,
-    pub(super) judged_by: JudgedBy,
+    pub(super) subject: DataArgs,
+    pub(super) splitting: SplitArgs,
+    pub(super) evaluation: EvaluationArgs,
     pub(super) base: Option<String>,
     pub(super) trials: usize,
     pub(super) halving: Option<u32>,
-    pub(super) methods: Vec<Method>,
+    pub(super) methods: Vec<ComparedMethod>,
     pub(super) claims: Vec<Claim>,
     pub(super) facts: Vec<String>,
 }
@@ -270,7 +270,7 @@ impl ExperimentFile {
             subject: self.data.read(folder).context("data")?,
             splitting: self.split.read(folder, self.seed).context("split")?,
             base: self.judge.base.clone(),
-            judged_by: self.judge.read().context("judge")?,
+            evaluation: self.judge.read().context("judge")?,
             name: self.name,
             about: self.about,
             trials: self.trials,
@@ -283,7 +283,7 @@ impl ExperimentFile {
 }
 
 impl DataSection {
-    fn read(self, folder: &Path) -> Result<Subject> {
+    fn read(self, folder: &Path) -> Result<DataArgs> {
         let apart = [&self.queries, &self.items].into_iter().flatten().count();
         ensure!(
             (self.vectors.is_some() && apart == 0)
@@ -295,16 +295,16 @@ impl DataSection {
             let each = given.iter().map(|text| parsed("where", text));
             each.collect::<Result<Vec<_>>>()
         };
-        Ok(Subject {
+        Ok(DataArgs {
             data: file(&self.vectors)?,
-            judged: Judged {
+            qrels: QrelsArgs {
                 queries: file(&self.queries)?,
                 items: file(&self.items)?,
                 qrels: file(&self.qrels)?,
                 where_queries: filters(&self.where_queries)?,
                 where_items: filters(&self.where_items)?,
             },
-            compared: Compared {
+            comparisons: ComparisonArgs {
                 pairs: file(&self.pairs)?,
                 triplets: file(&self.triplets)?,
                 quadruplets: file(&self.quadruplets)?,
@@ -323,7 +323,7 @@ impl DataSection {
 }
 
 impl SplitSection {
-    fn read(self, folder: &Path, seed: u64) -> Result<Splitting> {
+    fn read(self, folder: &Path, seed: u64) -> Result<SplitArgs> {
         let ways = [
             self.file.is_some(),
             self.test_where.is_some(),
@@ -342,8 +342,8 @@ impl SplitSection {
             self.first.is_none() || self.number.is_none(),
             "expected first or number, not both"
         );
-        let usual = Splitting::default();
-        Ok(Splitting {
+        let usual = SplitArgs::default();
+        Ok(SplitArgs {
             holdout: optional("holdout", self.holdout.as_ref())?,
             validation: self.validation.unwrap_or(usual.validation),
             test: self.test.unwrap_or(usual.test),
@@ -359,13 +359,13 @@ impl SplitSection {
 }
 
 impl JudgeSection {
-    fn read(self) -> Result<JudgedBy> {
+    fn read(self) -> Result<EvaluationArgs> {
         ensure!(
             self.protocol.is_none() || self.classifier.is_none(),
             "expected protocol or classifier, not both"
         );
         let measures = self.measures.iter().map(|m| parsed("measures", m));
-        Ok(JudgedBy {
+        Ok(EvaluationArgs {
             protocol: optional("protocol", self.protocol.as_ref())?,
             classifier: optional("classifier", self.classifier.as_ref())?,
             repeats: self.repeats.unwrap_or(1),
@@ -377,7 +377,7 @@ impl JudgeSection {
 }
 
 impl MethodSection {
-    fn read(self) -> Result<Method> {
+    fn read(self) -> Result<ComparedMethod> {
         let settings = (self.set.iter())
             .map(|(name, value)| (name.clone(), value.text()))
             .collect();
@@ -391,7 +391,7 @@ impl MethodSection {
             .map(|(measure, value)| Ok((parsed::<Measure>("published", &measure)?, value)))
             .collect::<Result<_>>()?;
         let scores = self.score.iter().map(|score| parsed("score", score));
-        Ok(Method {
+        Ok(ComparedMethod {
             name: self.name.unwrap_or_else(|| self.method.clone()),
             method: self.method,
             settings,

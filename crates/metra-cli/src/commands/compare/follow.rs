@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use metra::evaluate::Measure;
-use metra::study::compare::Event;
+use metra::experiment::compare::Event;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 

@@ -10,17 +10,16 @@ use self::file::{Asked, TRIALS};
 use self::follow::Follower;
 use crate::args::Common;
 use crate::command_line::command_line;
-use crate::commands::train::describe;
-use crate::judging::JudgedBy;
-use crate::load::row_name;
-use crate::splitting::Splitting;
-use crate::subject::{Read, Subject};
-use crate::{STOP, print};
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::{DataArgs, Input, row_name};
+use crate::interrupt::{self};
+use crate::print;
+use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
-use metra::data::fingerprint;
-use metra::learn::{Recipe, registry};
-use metra::study::compare::{Costs, DataFacts, Experiment, Log, Method, Record, Results};
+use clap::{ArgMatches, Args};
+use metra::experiment::compare::{Costs, Log, Record, Results};
+use metra::experiment::{ComparedMethod, Experiment};
+use metra::training::Recipe;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -37,11 +36,11 @@ const SOME_FAILED: u8 = 3;
 )]
 pub(crate) struct Compare {
     #[command(flatten)]
-    subject: Subject,
+    subject: DataArgs,
     #[command(flatten)]
-    splitting: Splitting,
+    splitting: SplitArgs,
     #[command(flatten)]
-    judged_by: JudgedBy,
+    evaluation: EvaluationArgs,
     /// Methods by comma (default: all that can learn from the data, without kernels); of an
     /// experiment file, the names of those to compare
     #[arg(long, value_delimiter = ',')]
@@ -77,7 +76,28 @@ pub(crate) struct Compare {
     /// Measure what a fit of this method costs and print it; used by the comparison itself
     #[arg(long, hide = true)]
     cost_of: Option<String>,
+    /// Ids of the options that were given on the command line.
+    #[arg(skip)]
+    given: Vec<String>,
 }
+
+/// Options that an experiment file leaves open: which of its methods, where results go, how the process runs.
+const BESIDE_A_FILE: &[&str] = &[
+    "data",
+    "methods",
+    "output",
+    "page",
+    "fresh",
+    "no-cost",
+    "cost-of",
+    "sheets",
+    "sheet-path",
+    "sheet-queries",
+    "json",
+    "threads",
+    "memory",
+    "cache-dir",
+];
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -108,7 +128,7 @@ impl Compare {
         .concat();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
         let subject = asked.subject.clone();
-        subject.with(&extra, common, |read| self.compare(asked, read, common))
+        subject.with(&extra, common, |input| self.compare(asked, input, common))
     }
 
     /// What was asked for, by the file or by flags.
@@ -137,14 +157,14 @@ impl Compare {
             .subject
             .data
             .as_ref()
-            .or(self.subject.judged.queries.as_ref());
+            .or(self.subject.qrels.queries.as_ref());
         let name = data.and_then(|path| path.file_stem()).unwrap_or_default();
         Ok(Asked {
             name: name.to_string_lossy().into_owned(),
             about: String::new(),
             subject: self.subject.clone(),
             splitting: self.splitting.clone(),
-            judged_by: self.judged_by.clone(),
+            evaluation: self.evaluation.clone(),
             base: self.base.clone(),
             trials: self.trials,
             halving: self.halving,
@@ -156,55 +176,40 @@ impl Compare {
 
     /// An experiment file says everything; a flag beside it would be lost.
     fn only_a_file(&self, path: &Path) -> Result<()> {
-        let columns = &self.subject.columns;
-        let said = [
-            ("--label", columns.label.is_some()),
-            ("--camera", columns.camera.is_some()),
-            ("--id", columns.id.is_some()),
-            ("--vector", columns.vector.is_some()),
-            ("--where", !self.subject.filters.is_empty()),
-            ("--orderings", self.subject.orderings.is_some()),
-            ("--taxonomy", self.subject.taxonomy.is_some()),
-            (
-                "--pairs, --triplets or --quadruplets",
-                self.subject.compared.any(),
-            ),
-            ("--qrels", self.subject.judged.qrels.is_some()),
-            ("--splits", self.splitting.splits.is_some()),
-            ("--folds", self.splitting.folds.is_some()),
-            ("--draws", self.splitting.draws != 1),
-            ("--test-where", self.splitting.test_where.is_some()),
-            ("--holdout", self.splitting.holdout.is_some()),
-            ("--seed", self.splitting.seed != 1),
-            ("--protocol", self.judged_by.protocol.is_some()),
-            ("--classifier", self.judged_by.classifier.is_some()),
-            ("--measures", !self.judged_by.measures.is_empty()),
-            ("--criterion", self.judged_by.criterion.is_some()),
-            ("--rerank", self.judged_by.rerank.is_some()),
-            ("--prepare", self.prepare != Recipe::default()),
-            ("--base", self.base.is_some()),
-            ("--trials", self.trials != TRIALS),
-            ("--halving", self.halving.is_some()),
-        ];
-        if let Some((flag, _)) = said.iter().find(|(_, said)| *said) {
+        if let Some(flag) = self
+            .given
+            .iter()
+            .find(|flag| !BESIDE_A_FILE.contains(&flag.as_str()))
+        {
             bail!(
-                "{} is an experiment file and says all of it: write {flag} there",
+                "{} is an experiment file and says all of it: write --{flag} there",
                 path.display()
             );
         }
         Ok(())
     }
 
-    fn compare(&self, asked: Asked, read: &Read<'_>, common: &Common) -> Result<ExitCode> {
-        let names = |unit: u64| row_name(read.unit_table, read.columns, unit);
+    /// Note which options were given on the command line, by their long names.
+    pub(crate) fn note_given(&mut self, matches: &ArgMatches) {
+        let from_line =
+            |id: &&str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+        let ids = matches.ids().map(|id| id.as_str());
+        self.given = ids
+            .filter(from_line)
+            .map(|id| id.replace('_', "-"))
+            .collect();
+    }
+
+    fn compare(&self, asked: Asked, input: &Input<'_>, common: &Common) -> Result<ExitCode> {
+        let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
         let folder = match &self.output {
             Some(folder) => folder.clone(),
             None => PathBuf::from(format!("{}-comparison", asked.name)),
         };
-        let experiment = self.experiment(asked, read, &names)?;
+        let experiment = self.experiment(asked, input, &names)?;
         let path = folder.join("log.jsonl");
         if let Some(method) = &self.cost_of {
-            let record = experiment.measure_cost(&Log::read(&path)?, method, &STOP)?;
+            let record = experiment.measure_cost(&Log::read(&path)?, method)?;
             print::line(&serde_json::to_string(&record)?)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -219,12 +224,7 @@ impl Compare {
         }
         let threads = common.threads.unwrap_or_else(rayon::current_num_threads);
         let mut follower = Follower::new(experiment.criterion, threads);
-        let ran = experiment.run(
-            &mut log,
-            threads,
-            &mut |event| follower.event(&event),
-            &STOP,
-        );
+        let ran = experiment.run(&mut log, threads, &mut |event| follower.event(&event));
         follower.finish();
         let results = ran.inspect_err(|error| {
             if matches!(error, metra::Error::Interrupted) {
@@ -240,7 +240,7 @@ impl Compare {
         let report = folder.join("report.html");
         #[cfg(feature = "images")]
         let page = {
-            let sheets = (self.sheeted).draw(&experiment, &log, &results, read, &folder)?;
+            let sheets = (self.sheeted).draw(&experiment, &log, &results, input, &folder)?;
             metra_report::html_with_sheets(&results, Some(&costs), &sheets)?
         };
         #[cfg(not(feature = "images"))]
@@ -264,54 +264,41 @@ impl Compare {
         let failed = results
             .lines
             .iter()
-            .any(metra::study::compare::Line::failed);
+            .any(metra::experiment::compare::Line::failed);
         Ok(ExitCode::from(if failed { SOME_FAILED } else { 0 }))
     }
 
     fn experiment<'m>(
         &self,
         asked: Asked,
-        read: &'m Read<'m>,
+        input: &'m Input<'m>,
         names: &'m (dyn Fn(u64) -> String + Sync),
     ) -> Result<Experiment<'m>> {
         let splitting = &asked.splitting;
-        let holdout = splitting.kind(read);
-        let (judging, criterion) = asked.judged_by.judging(read, splitting.seed)?;
-        let material = &read.material;
-        let mut methods = if asked.methods.is_empty() {
-            Method::contenders(&self.methods, &material.supervision, &self.prepare)?
+        let holdout = splitting.kind(input);
+        let settings = asked.evaluation.settings(input, splitting.seed)?;
+        let data = &input.data;
+        let methods = if asked.methods.is_empty() {
+            ComparedMethod::contenders(&self.methods, data.supervision(), &self.prepare)?
         } else {
             asked.methods
         };
-        let dim = material.items.corpus.dim();
-        for method in &mut methods {
-            let entry = registry::find(&method.method)?;
-            let prepared = method.recipe.most_dim(dim);
-            entry.limit_rank(&mut method.settings, &method.grid, prepared);
-        }
+        let splits = splitting.parts(input, holdout)?;
+        let seed = splitting.seed;
+        let mut experiment = Experiment::new(data, (splits, holdout), settings, methods, seed)?;
+        experiment.data.text = input.describe();
         Ok(Experiment {
             name: asked.name,
             about: asked.about,
             command: command_line(),
-            data: DataFacts {
-                text: describe(material, read.items),
-                fingerprint: fingerprint(read.items.table.corpus.as_ref())?,
-                supervision: material.supervision.fingerprint(),
-            },
-            material,
-            splits: splitting.parts(read, holdout)?,
             folds: splitting.folds.is_some(),
-            holdout,
-            judging,
-            criterion,
-            seed: splitting.seed,
-            methods,
             base: asked.base,
             budget: asked.trials,
             halving: asked.halving,
             claims: asked.claims,
             facts: asked.facts,
             names,
+            ..experiment
         })
     }
 
@@ -320,9 +307,7 @@ impl Compare {
     fn measure_costs(&self, experiment: &Experiment<'_>, log: &mut Log) -> Result<()> {
         let missing = experiment.without_cost(log)?;
         for (number, name) in missing.iter().enumerate() {
-            if STOP.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
+            interrupt::check()?;
             tracing::info!(
                 "cost of a fit alone {}/{}: {name}",
                 number + 1,

@@ -5,19 +5,19 @@
 //! picks the pretty ones, and as many are those that the best method does worst on.
 
 use super::write_bytes;
-use crate::STOP;
-use crate::album::{Album, Pick, pick};
+use crate::image_sheet::{ImageSheet, Pick, pick};
+use crate::inputs::Input;
+use crate::interrupt::{self};
 use crate::progress::Reporter;
-use crate::subject::Read;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use metra::study::Ranking;
-use metra::study::compare::{Experiment, Log, Results};
+use metra::experiment::Experiment;
+use metra::experiment::Ranking;
+use metra::experiment::compare::{Log, Results};
 use metra_images::encode::{jpeg, png};
 use metra_images::sheet::Sheet;
 use metra_report::{SheetGroup, SheetPicture};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 /// Answers shown.
 const ANSWERS: usize = 10;
@@ -65,17 +65,17 @@ impl Sheeted {
         experiment: &Experiment<'_>,
         log: &Log,
         results: &Results,
-        read: &Read<'_>,
+        read: &Input<'_>,
         folder: &Path,
     ) -> Result<metra_report::Sheets> {
         let Some(root) = &self.sheets else {
             return Ok(metra_report::Sheets::default());
         };
         ensure!(
-            read.material.queries.is_none(),
+            !read.data.has_separate_queries(),
             "--sheets shows rows of one file of vectors, but queries and items are apart"
         );
-        let album = Album::new(root, read.unit_table, &self.sheet_path)?;
+        let album = ImageSheet::new(root, read.files.unit_table(), &self.sheet_path)?;
         let methods = answers(experiment, log, results)?;
         let Some((best, ranked)) = methods.last() else {
             tracing::warn!("there are no sheets, because no method was fitted on the first split");
@@ -100,9 +100,7 @@ impl Sheeted {
             let mut sheets = Vec::new();
             let places = pick(ranked, &how, experiment.seed);
             for (number, place) in places.into_iter().enumerate() {
-                if STOP.load(Ordering::Relaxed) {
-                    return Err(metra::Error::Interrupted.into());
-                }
+                interrupt::check()?;
                 let (sheet, caption) = one(&album, &methods, &ranked[place]);
                 let picture = sheet.draw()?;
                 let file = folder.join(format!("{word}_{:02}.png", number + 1));
@@ -159,7 +157,7 @@ fn answers(experiment: &Experiment<'_>, log: &Log, results: &Results) -> Result<
     let mut methods = Vec::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
         tracing::info!("sheets: fit {name} again as on the first split");
-        if let Some(ranked) = experiment.ranked(log, name, 0, ANSWERS, &STOP)? {
+        if let Some(ranked) = experiment.ranked(log, name, 0, ANSWERS)? {
             methods.push((name.clone(), ranked));
         }
     }
@@ -167,7 +165,7 @@ fn answers(experiment: &Experiment<'_>, log: &Log, results: &Results) -> Result<
 }
 
 /// The sheet of one query, and what it shows in words.
-fn one(album: &Album<'_>, methods: &Methods, asked: &Ranking) -> (Sheet, String) {
+fn one(album: &ImageSheet<'_>, methods: &Methods, asked: &Ranking) -> (Sheet, String) {
     let mut sheet = Sheet::new(HEIGHT);
     let mut ranks = Vec::new();
     for (name, ranked) in methods {

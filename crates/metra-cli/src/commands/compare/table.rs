@@ -2,7 +2,7 @@
 
 use crate::print;
 use anyhow::Result;
-use metra::study::compare::{Costs, Evidence, Finding, Gain, Line, Results};
+use metra::experiment::compare::{Costs, Evidence, Finding, Gain, Line, Results};
 
 /// Print all of it, the best line first.
 pub(super) fn print(results: &Results, costs: &Costs) -> Result<()> {

@@ -1,20 +1,21 @@
 //! `metra embed`: vectors through a model, to a file that a vector store can load.
 
 #[cfg(feature = "cluster")]
-mod away;
+mod cluster;
 
-use crate::args::{Away, Columns, Common, SideName};
-use crate::load::{in_file, load, model_groups, narrowing_of};
+use crate::args::{ClusterArgs, Common, SideName};
+use crate::inputs::Columns;
+use crate::inputs::{in_file, load, model_groups, narrowing_of};
+use crate::interrupt;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::{Result, bail};
 use clap::Args;
 use metra::linalg::RowBuf;
-use metra::metric::{Embedding, Model, Side, for_each_embedded};
+use metra::model::{Embedding, Model, Side, for_each_embedded};
 use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Map vectors with a model, for a vector store.
 #[derive(Args)]
@@ -41,9 +42,9 @@ pub(crate) struct Embed {
     #[arg(long)]
     normalise: bool,
     #[command(flatten)]
-    away: Away,
+    cluster: ClusterArgs,
     /// Write numbers of 16 bits
-    #[arg(long, requires = "cluster", help_heading = "Tables elsewhere")]
+    #[arg(long, requires = "cluster", help_heading = "Cluster")]
     f16: bool,
 }
 
@@ -62,11 +63,8 @@ enum Writer<'a> {
 
 impl Embed {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
-        #[cfg(not(feature = "cluster"))]
-        self.away.refuse()?;
-        #[cfg(feature = "cluster")]
-        if let Some(place) = &self.away.cluster {
-            return self.away(place, common);
+        if let Some(place) = self.cluster.place()? {
+            return self.on_cluster(place, common);
         }
         let model = Model::load(&self.model)?;
         let parquet = match self.output.extension().and_then(|e| e.to_str()) {
@@ -109,9 +107,7 @@ impl Embed {
         let corpus = loaded.table.corpus.as_ref();
         let outcome =
             for_each_embedded(&model.chain, side, corpus, groups.as_ref(), &mut |block| {
-                if STOP.load(Ordering::Relaxed) {
-                    return Err(metra::Error::Interrupted);
-                }
+                interrupt::check()?;
                 let mut block: std::borrow::Cow<'_, RowBuf> = std::borrow::Cow::Borrowed(block);
                 if self.normalise {
                     metra::data::ElementMap::Normalise.apply(done, block.to_mut())?;

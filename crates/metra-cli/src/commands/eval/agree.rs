@@ -1,14 +1,13 @@
-//! Judging by comparisons of rows: no ranking and no right answers, only what people said.
+//! Evaluation by comparisons of rows: no ranking and no right answers, only what people said.
 
 use super::Eval;
-use crate::agreement::{Agreement, Judge};
 use crate::args::Common;
-use crate::load::Loaded;
+use crate::comparisons::{Agreement, Judge};
+use crate::inputs::{Loaded, comparisons};
 use crate::print;
-use crate::told::comparisons;
+use crate::ranker::Ranker;
 use anyhow::{Result, ensure};
-use metra::data::Groups;
-use metra::metric::{Chain, Metric, Space};
+use metra::model::{Chain, Metric, Space};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -19,19 +18,15 @@ struct Report {
 
 impl Eval {
     /// How many comparisons the metric orders right, beside the base.
-    pub(super) fn agree(
-        &self,
-        chain: &Chain,
-        groups: Option<&Groups>,
-        loaded: &Loaded,
-        common: &Common,
-    ) -> Result<()> {
+    pub(super) fn agree(&self, ranker: &Ranker, loaded: &Loaded, common: &Common) -> Result<()> {
         ensure!(
             self.splits.is_none() && self.protocol.is_none() && !self.per_query,
             "--splits, --protocol and --per-query are for rankings: leave them out with --pairs, \
              --triplets and --quadruplets"
         );
-        let said = comparisons(&self.compared, loaded, &self.columns)?;
+        let chain = ranker.chain(loaded.table.corpus.dim());
+        let groups = ranker.groups(loaded)?;
+        let said = comparisons(&self.comparisons, loaded, &self.columns)?;
         let judge = Judge {
             corpus: loaded.table.corpus.as_ref(),
             said: &said,
@@ -39,7 +34,7 @@ impl Eval {
         };
         let dim = loaded.table.corpus.dim();
         // Vectors as they are have no base to beat, unless one is asked for.
-        let plain = chain.steps().is_empty() && *chain.map() == metra::metric::Map::Identity;
+        let plain = chain.steps().is_empty() && *chain.map() == metra::model::Map::Identity;
         let base = match self.base {
             None if plain => None,
             base => Some(base.unwrap_or(Space::SquaredL2)),
@@ -48,7 +43,7 @@ impl Eval {
         let base_metric = base_chain.as_ref().map(|chain| chain as &dyn Metric);
         let report = Report {
             base: base.map(|space| space.to_string()),
-            agreement: judge.judge(chain, groups, base_metric)?,
+            agreement: judge.judge(&chain, groups.as_ref(), base_metric)?,
         };
         if common.json {
             return print::json(&report);

@@ -2,26 +2,27 @@
 
 mod agree;
 #[cfg(feature = "cluster")]
-mod away;
+mod cluster;
 
-use crate::args::{Away, Columns, Common, Compared, Judged};
-use crate::load::{Loaded, in_file, load, load_judged, protocol_for, row_name, split_names};
+use crate::args::{ClusterArgs, Common};
+use crate::inputs::{
+    Columns, ComparisonArgs, Files, Loaded, QrelsArgs, SupervisionInput, load, protocol_for,
+    row_name, split_names,
+};
 use crate::print;
-use crate::system::{Against, System};
-use crate::told::{Sources, Told, told};
+use crate::ranker::{Against, Ranker};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use metra::data::Groups;
+use metra::Dataset;
 use metra::evaluate::{
     Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery, Ties,
     evaluate_ranking,
 };
-use metra::metric::{Chain, Embedding, Space};
-use metra::search::Rerank;
-use metra::study::{
-    Classifier, Collection, Judging, Material, MeanAndDeviation, Protocol, Scores, check_protocol,
+use metra::experiment::{
+    Classifier, EvaluationSettings, MeanAndDeviation, Protocol, Scores, check_protocol,
 };
-use metra::supervision::Supervision;
+use metra::model::{Chain, Embedding, Space};
+use metra::search::Rerank;
 use metra_files::{Filter, read_qrels_by_name, read_run, read_splits};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -38,9 +39,9 @@ pub(crate) struct Eval {
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
-    judged: Judged,
+    qrels: QrelsArgs,
     #[command(flatten)]
-    compared: Compared,
+    comparisons: ComparisonArgs,
     /// A tree of classes, one edge a line: child, parent; with --classifier it adds hierarchical
     /// accuracy
     #[arg(long, value_name = "FILE", requires_all = ["label", "classifier"])]
@@ -94,9 +95,9 @@ pub(crate) struct Eval {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    away: Away,
+    cluster: ClusterArgs,
     /// Table of queries with the same columns (default: the items themselves, or --where)
-    #[arg(long, value_name = "TABLE", help_heading = "Tables elsewhere")]
+    #[arg(long, value_name = "TABLE", help_heading = "Cluster")]
     query_table: Option<String>,
 }
 
@@ -117,120 +118,63 @@ struct Report {
 
 impl Eval {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
-        #[cfg(not(feature = "cluster"))]
-        self.away.refuse()?;
-        #[cfg(feature = "cluster")]
-        if let Some(place) = &self.away.cluster {
-            return self.away(place, common);
+        if let Some(place) = self.cluster.place()? {
+            return self.on_cluster(place, common);
         }
-        if let (Some(run), Some(qrels)) = (&self.run, &self.judged.qrels) {
+        if let (Some(run), Some(qrels)) = (&self.run, &self.qrels.qrels) {
             return self.evaluate_run(run, qrels, common);
         }
         let Some(path) = &self.model else {
             bail!("name a model file, `euclid` or `cosine`");
         };
-        self.compared.refuse_beside(&self.judged)?;
-        let system = System::load(path)?;
-        let rule = system.narrowing();
-        if let Some(judged) = load_judged(&self.judged, &self.columns, &[], &rule, common)? {
-            let tie_rank = match self.ties {
-                Ties::Expected => None,
-                Ties::Trec => Some(id_ranks(&judged.items, self.columns.id.as_deref())?),
-            };
-            let groups = (
-                system.groups(&judged.items)?,
-                system.groups(&judged.queries)?,
-            );
-            let material = Material {
-                items: Collection {
-                    corpus: judged.items.table.corpus.as_ref(),
-                    groups: groups.0.as_ref(),
-                },
-                queries: Some(Collection {
-                    corpus: judged.queries.table.corpus.as_ref(),
-                    groups: groups.1.as_ref(),
-                }),
-                supervision: Supervision::judgements(judged.judgements.clone()),
-                judged_by: None,
-                storage: common.storage(),
-            };
-            let chain = system.chain(judged.items.table.corpus.dim());
-            let units: Vec<u64> = if self.count_empty {
-                (0..material.units()).collect()
-            } else {
-                judged.judged.clone()
-            };
-            return self.judge(&material, &chain, &judged.queries, &units, tie_rank, common);
+        self.comparisons.refuse_beside(&self.qrels)?;
+        let ranker = Ranker::load(path)?;
+        let rule = ranker.narrowing();
+        if let Some(files) = Files::apart(&self.qrels, &self.columns, &[], &rule, common)? {
+            return self.ranking(&ranker, &files, common);
         }
         let Some(data) = &self.data else {
             bail!("name a file of vectors, or --queries, --items and --qrels");
         };
         ensure!(
-            self.ties == Ties::Expected || self.judged.qrels.is_some(),
+            self.ties == Ties::Expected || self.qrels.qrels.is_some(),
             "--ties trec needs --qrels: labels have no document ids to break ties by"
         );
-        let loaded = load(
-            data,
-            &self.columns,
-            &[],
-            &self.filters,
-            rule.clone(),
-            common,
-        )?;
-        let chain = system.chain(loaded.table.corpus.dim());
+        let read =
+            |filters: &[Filter]| load(data, &self.columns, &[], filters, rule.clone(), common);
+        let loaded = read(&self.filters)?;
         if !self.gallery_where.is_empty() {
-            let gallery = load(data, &self.columns, &[], &self.gallery_where, rule, common)?;
-            return self.against(&system, &loaded, &gallery, common);
+            let gallery = read(&self.gallery_where)?;
+            return self.against(&ranker, &loaded, &gallery, common);
         }
-        let groups = system.groups(&loaded)?;
-        let outcome = if self.compared.any() {
-            self.agree(&chain, groups.as_ref(), &loaded, common)
-        } else {
-            self.one_file(&chain, groups.as_ref(), &loaded, common)
+        let files = Files::one(loaded);
+        let outcome = match self.comparisons.any() {
+            true => self.agree(&ranker, &files.items, common),
+            false => self.ranking(&ranker, &files, common),
         };
-        outcome.map_err(|error| match error.downcast::<metra::Error>() {
-            Ok(error) => in_file(error, &loaded),
-            Err(error) => error,
-        })
+        outcome.map_err(|error| files.locate(error))
     }
 
-    /// Rows of one file against each other, judged by labels or by judgements between them.
-    fn one_file(
-        &self,
-        chain: &Chain,
-        groups: Option<&Groups>,
-        loaded: &Loaded,
-        common: &Common,
-    ) -> Result<()> {
-        let sources = Sources {
-            qrels: self.judged.qrels.as_deref(),
-            compared: &self.compared,
+    /// Queries against items, or the rows of one file against each other.
+    fn ranking(&self, ranker: &Ranker, files: &Files, common: &Common) -> Result<()> {
+        let input = SupervisionInput {
+            qrels: self.qrels.qrels.as_deref(),
+            comparisons: &self.comparisons,
             orderings: None,
-            taxonomy: self.taxonomy.as_ref(),
+            taxonomy: self.taxonomy.as_deref(),
         };
-        let Told {
-            supervision,
-            judged_by,
-            mut units,
-        } = told(loaded, &self.columns, &sources)?;
+        let groups = ranker.groups_of(files)?;
+        let data = input.dataset(files, &self.columns, groups, common)?;
         let tie_rank = match self.ties {
             Ties::Expected => None,
-            Ties::Trec => Some(id_ranks(loaded, self.columns.id.as_deref())?),
+            Ties::Trec => Some(id_ranks(&files.items, self.columns.id.as_deref())?),
         };
-        if self.count_empty {
-            units = (0..loaded.table.corpus.len()).collect();
-        }
-        let material = Material {
-            items: Collection {
-                corpus: loaded.table.corpus.as_ref(),
-                groups,
-            },
-            queries: None,
-            supervision,
-            judged_by,
-            storage: common.storage(),
+        let units = match self.count_empty {
+            true => (0..data.supervision().queries()).collect(),
+            false => data.units(),
         };
-        self.judge(&material, chain, loaded, &units, tie_rank, common)
+        let chain = ranker.chain(data.dim());
+        self.judge(&data, &chain, files.unit_table(), &units, tie_rank, common)
     }
 
     /// Those asked for, or those worth showing.
@@ -251,7 +195,7 @@ impl Eval {
 
     fn judge(
         &self,
-        material: &Material<'_>,
+        data: &Dataset<'_>,
         chain: &Chain,
         unit_table: &Loaded,
         units: &[u64],
@@ -260,9 +204,9 @@ impl Eval {
     ) -> Result<()> {
         let protocol = match self.classifier {
             Some(classifier) => Protocol::Classify(classifier),
-            None => protocol_for(self.protocol, self.repeats, &material.supervision),
+            None => protocol_for(self.protocol, self.repeats, data.supervision()),
         };
-        check_protocol(material, protocol)?;
+        check_protocol(data, protocol)?;
         ensure!(
             !matches!(protocol, Protocol::Classify(_)) || self.splits.is_some(),
             "classifying needs --splits: their training parts are what classes are known of"
@@ -271,9 +215,9 @@ impl Eval {
             protocol != Protocol::AgainstTraining,
             "against-training belongs to train; here name the gallery with --gallery-where"
         );
-        let judging = Judging {
+        let judging = EvaluationSettings {
             protocol,
-            measures: self.measures_or(protocol.measures_for(&material.supervision)),
+            measures: self.measures_or(protocol.measures_for(data.supervision())),
             ties: self.ties,
             tie_rank,
             gain: self.gain,
@@ -283,13 +227,13 @@ impl Eval {
         };
         let judge = |chain: &Chain, train: &[u64], units: &[u64]| -> Result<Scores> {
             let space = [chain.space()];
-            let mut scores = material.judge(chain, &space, units, train, &judging)?;
+            let mut scores = data.evaluate_part(chain, &space, units, train, &judging)?;
             Ok(scores.swap_remove(0)?)
         };
         let mut parts = Vec::new();
         if let Some(path) = &self.splits {
             let set = read_splits(path)?;
-            let names = split_names(set.by, material, unit_table, &self.columns)?;
+            let names = split_names(set.by, data, unit_table, &self.columns)?;
             for split in &set.splits {
                 let (train, mut test) = split.positions(&names)?;
                 test.retain(|unit| units.binary_search(unit).is_ok());
@@ -298,9 +242,7 @@ impl Eval {
         } else {
             parts.push((Vec::new(), units.to_vec()));
         }
-        let base_chain = self
-            .base
-            .map(|space| Chain::identity(material.items.corpus.dim(), space));
+        let base_chain = self.base.map(|space| Chain::identity(data.dim(), space));
         let mut learned = Vec::new();
         let mut base = Vec::new();
         for (train, test) in &parts {
@@ -353,7 +295,7 @@ impl Eval {
     /// Rows against another part of the file.
     fn against(
         &self,
-        system: &System,
+        ranker: &Ranker,
         queries: &Loaded,
         gallery: &Loaded,
         common: &Common,
@@ -370,10 +312,10 @@ impl Eval {
             rerank: self.rerank,
             options: &options,
         };
-        let learned = system.against(queries, gallery, &how, common)?;
+        let learned = ranker.against(queries, gallery, &how, common)?;
         let mut comparison = Vec::new();
         if let Some(base) = self.base {
-            let base = System::Plain(base).against(queries, gallery, &how, common)?;
+            let base = Ranker::Plain(base).against(queries, gallery, &how, common)?;
             let bootstrap = Bootstrap {
                 seed: self.seed,
                 ..Bootstrap::default()

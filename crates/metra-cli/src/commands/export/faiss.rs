@@ -1,18 +1,18 @@
 //! An index of FAISS: empty, filled with items, or one that is there already with the map in front.
 
 use super::{Done, Export, Format};
-use crate::STOP;
-use crate::args::{Columns, Common, SideName};
-use crate::load::{in_file, load, model_groups, narrowing_of};
+use crate::args::{Common, SideName};
+use crate::inputs::Columns;
+use crate::inputs::{in_file, load, model_groups, narrowing_of};
+use crate::interrupt;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
-use metra::metric::{Distance, Model, Plan, Side, for_each_embedded};
+use metra::model::{Distance, Model, Plan, Side, for_each_embedded};
 use metra_files::Target;
 use metra_stores::export::{self, FaissIndex, FaissWriter, wrap_faiss};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 /// What FAISS compares by; cosines are inner products at length 1 there.
 const OFFERED: [Distance; 2] = [Distance::SquaredL2, Distance::InnerProduct];
@@ -82,9 +82,7 @@ impl Export {
         let mut done = 0;
         let mut failure = None;
         let outcome = for_each_embedded(plan, Side::Item, corpus, groups.as_ref(), &mut |block| {
-            if STOP.load(Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted);
-            }
+            interrupt::check()?;
             if let Err(error) = writer.push(block.rows()) {
                 failure = Some(error);
                 return Err(metra::Error::Interrupted);

@@ -11,7 +11,7 @@ use crate::print;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use metra::linalg::Rows;
-use metra::metric::{Distance, Model, Plan, Side, Way, Wish};
+use metra::model::{Distance, Model, Plan, Side, Way, Wish};
 use metra_files::{Filter, NpyWriter, Target};
 use metra_stores::Written;
 use metra_stores::export::{self, Columns};

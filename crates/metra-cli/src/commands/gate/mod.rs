@@ -2,22 +2,20 @@
 
 mod report;
 
-use crate::STOP;
-use crate::args::{Columns, Common, Judged};
-use crate::load::{
-    Loaded, LoadedJudged, in_file, load, load_judged, protocol_for, row_name, split_names,
+use crate::args::Common;
+use crate::inputs::{
+    Columns, ComparisonArgs, Files, Loaded, QrelsArgs, SupervisionInput, load, protocol_for,
+    row_name, split_names,
 };
-use crate::system::{Against, System};
-use crate::told::{Sources, Told, told};
+use crate::ranker::{Against, Ranker};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::data::{Interruptible, fingerprint};
+use metra::Dataset;
+use metra::data::fingerprint;
 use metra::evaluate::{Measure, Options};
-use metra::metric::Embedding;
+use metra::experiment::{EvaluationSettings, Gate as Found, Protocol, Scores, Slicing, Terms};
+use metra::model::{Embedding, Space};
 use metra::search::Rerank;
-use metra::study::{
-    Collection, Gate as Found, Judging, Material, Protocol, Scores, Slicing, Terms,
-};
 use metra::supervision::{Relevance, Supervision};
 use metra_files::{Filter, NarrowingRule, read_splits};
 use std::path::PathBuf;
@@ -51,7 +49,7 @@ pub(crate) struct Gate {
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
-    judged: Judged,
+    qrels: QrelsArgs,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -96,33 +94,40 @@ pub(crate) struct Gate {
 
 /// What is ranked, as one narrowing reads it.
 enum Rows {
-    Judged(Box<LoadedJudged>),
-    File(Box<Loaded>, Box<Told>),
+    Files(Box<Files>),
     Parts(Box<Loaded>, Box<Loaded>),
 }
 
 impl Rows {
-    /// The table whose rows ask.
-    fn asking(&self) -> &Loaded {
+    /// The table of the items.
+    fn items(&self) -> &Loaded {
         match self {
-            Rows::Judged(judged) => &judged.queries,
-            Rows::File(loaded, _) | Rows::Parts(loaded, _) => loaded,
+            Rows::Files(files) => &files.items,
+            Rows::Parts(loaded, _) => loaded,
+        }
+    }
+
+    /// The table whose rows are queries.
+    fn queries(&self) -> &Loaded {
+        match self {
+            Rows::Files(files) => files.unit_table(),
+            Rows::Parts(loaded, _) => loaded,
         }
     }
 }
 
 impl Gate {
     pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
-        let base = System::load(&self.base)?;
-        let candidate = System::load(&self.candidate)?;
+        let base = Ranker::load(&self.base)?;
+        let candidate = Ranker::load(&self.candidate)?;
         let rule = candidate.narrowing();
         let rows = self.read(&rule, common)?;
-        let trained_on = self.trained_on(&candidate, &rows)?;
+        let trained_on = self.trained_on(&candidate, &rows, common)?;
         let new = self.scores(&candidate, &rows, common)?;
         // Vectors as they are are read as the candidate reads them; another model may read them in
         // its own way.
         let own = match &base {
-            System::Model(_) if base.narrowing() != rule => {
+            Ranker::Model(_) if base.narrowing() != rule => {
                 Some(self.read(&base.narrowing(), common)?)
             }
             _ => None,
@@ -144,9 +149,9 @@ impl Gate {
             listed: self.worst,
             seed: self.seed,
         };
-        let cuts = self.cuts(&rows, new.queries())?;
+        let cuts = self.cuts(&rows, new.queries(), common)?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
-        let name = |query: u64| row_name(rows.asking(), &self.columns, query);
+        let name = |query: u64| row_name(rows.queries(), &self.columns, query);
         let report = self.report(&found, (measure, &beside), &new, trained_on, &name);
         report.print(common)?;
         Ok(report::exit_code(found.decision))
@@ -154,8 +159,8 @@ impl Gate {
 
     fn read(&self, rule: &NarrowingRule, common: &Common) -> Result<Rows> {
         let extra: Vec<&str> = self.slices.iter().map(String::as_str).collect();
-        if let Some(judged) = load_judged(&self.judged, &self.columns, &extra, rule, common)? {
-            return Ok(Rows::Judged(Box::new(judged)));
+        if let Some(files) = Files::apart(&self.qrels, &self.columns, &extra, rule, common)? {
+            return Ok(Rows::Files(Box::new(files)));
         }
         let Some(data) = &self.data else {
             bail!("name held-out vectors with --data, or --queries, --items and --qrels");
@@ -167,22 +172,30 @@ impl Gate {
         if !self.gallery_where.is_empty() {
             return Ok(Rows::Parts(loaded, load_part(&[], &self.gallery_where)?));
         }
-        let sources = Sources {
-            qrels: self.judged.qrels.as_deref(),
-            compared: &Default::default(),
+        Ok(Rows::Files(Box::new(Files::one(*loaded))))
+    }
+
+    /// The data set as a ranker's groups have it.
+    fn dataset<'f>(
+        &self,
+        ranker: &Ranker,
+        files: &'f Files,
+        common: &Common,
+    ) -> Result<Dataset<'f>> {
+        let input = SupervisionInput {
+            qrels: self.qrels.qrels.as_deref(),
+            comparisons: &ComparisonArgs::default(),
             orderings: None,
             taxonomy: None,
         };
-        let told = told(&loaded, &self.columns, &sources)?;
-        Ok(Rows::File(loaded, Box::new(told)))
+        input.dataset(files, &self.columns, ranker.groups_of(files)?, common)
     }
 
     /// The measure asked for, or the one that fits, and then others that are shown beside it.
     fn measures(&self, rows: &Rows) -> Vec<Measure> {
         let protocol = self.protocol.unwrap_or(match rows {
-            Rows::Judged(_) => Protocol::Judged,
-            Rows::File(_, told) => Protocol::default_for(&told.supervision),
-            Rows::Parts(..) => Protocol::LeaveOneOut,
+            Rows::Files(_) if self.qrels.qrels.is_some() => Protocol::Judged,
+            Rows::Files(_) | Rows::Parts(..) => Protocol::LeaveOneOut,
         });
         let first = self.measure.unwrap_or_else(|| protocol.criterion());
         let others = protocol.measures().into_iter();
@@ -191,7 +204,7 @@ impl Gate {
         measures
     }
 
-    fn scores(&self, system: &System, rows: &Rows, common: &Common) -> Result<Scores> {
+    fn scores(&self, ranker: &Ranker, rows: &Rows, common: &Common) -> Result<Scores> {
         let measures = self.measures(rows);
         match rows {
             Rows::Parts(queries, gallery) => {
@@ -204,7 +217,7 @@ impl Gate {
                     rerank: self.rerank,
                     options: &options,
                 };
-                let found = system.against(queries, gallery, &how, common)?;
+                let found = ranker.against(queries, gallery, &how, common)?;
                 let ids: Vec<u64> = (0..queries.table.corpus.len()).collect();
                 let class = |query: u64| {
                     let labels = queries.labels.as_ref();
@@ -212,59 +225,22 @@ impl Gate {
                 };
                 Ok(Scores::of(&ids, class, &found))
             }
-            Rows::Judged(judged) => {
-                let groups = (
-                    system.groups(&judged.items)?,
-                    system.groups(&judged.queries)?,
-                );
-                let items = Interruptible::new(judged.items.table.corpus.as_ref(), &STOP);
-                let queries = Interruptible::new(judged.queries.table.corpus.as_ref(), &STOP);
-                let material = Material {
-                    items: Collection {
-                        corpus: &items,
-                        groups: groups.0.as_ref(),
-                    },
-                    queries: Some(Collection {
-                        corpus: &queries,
-                        groups: groups.1.as_ref(),
-                    }),
-                    supervision: Supervision::judgements(judged.judgements.clone()),
-                    judged_by: None,
-                    storage: common.storage(),
-                };
-                self.judge(system, &material, &judged.queries, &judged.judged, measures)
-            }
-            Rows::File(loaded, told) => {
-                let groups = system.groups(loaded)?;
-                let items = Interruptible::new(loaded.table.corpus.as_ref(), &STOP);
-                let material = Material {
-                    items: Collection {
-                        corpus: &items,
-                        groups: groups.as_ref(),
-                    },
-                    queries: None,
-                    supervision: told.supervision.clone(),
-                    judged_by: None,
-                    storage: common.storage(),
-                };
-                let judged = self.judge(system, &material, loaded, &told.units, measures);
-                judged.map_err(|error| match error.downcast::<metra::Error>() {
-                    Ok(error) => in_file(error, loaded),
-                    Err(error) => error,
-                })
+            Rows::Files(files) => {
+                let data = self.dataset(ranker, files, common)?;
+                let scores = self.judge(ranker, &data, files.unit_table(), measures);
+                scores.map_err(|error| files.locate(error))
             }
         }
     }
 
     fn judge(
         &self,
-        system: &System,
-        material: &Material<'_>,
+        ranker: &Ranker,
+        data: &Dataset<'_>,
         table: &Loaded,
-        units: &[u64],
         measures: Vec<Measure>,
     ) -> Result<Scores> {
-        let protocol = protocol_for(self.protocol, self.repeats, &material.supervision);
+        let protocol = protocol_for(self.protocol, self.repeats, data.supervision());
         ensure!(
             protocol != Protocol::AgainstTraining || self.splits.is_some(),
             "the protocol {protocol} needs a training part: give --splits, or name the gallery with \
@@ -275,16 +251,17 @@ impl Gate {
             "the gate judges rankings, not classes"
         );
         let first = measures.first().copied();
-        let (judging, _) = Judging::new(material, protocol, measures, first, self.seed)?;
-        let judging = Judging {
+        let (judging, _) = EvaluationSettings::new(data, protocol, measures, first, self.seed)?;
+        let judging = EvaluationSettings {
             rerank: self.rerank,
             ..judging
         };
+        let units = data.units();
         let (train, test) = match &self.splits {
-            None => (Vec::new(), units.to_vec()),
+            None => (Vec::new(), units),
             Some(path) => {
                 let set = read_splits(path)?;
-                let names = split_names(set.by, material, table, &self.columns)?;
+                let names = split_names(set.by, data, table, &self.columns)?;
                 let Some(split) = set.splits.get(self.split) else {
                     let count = set.splits.len();
                     bail!("--split must be below {count}, but is {}", self.split);
@@ -294,31 +271,34 @@ impl Gate {
                 (train, test)
             }
         };
-        let chain = system.chain(material.items.corpus.dim());
-        let mut scores = material.judge(&chain, &[chain.space()], &test, &train, &judging)?;
+        let chain = ranker.chain(data.dim());
+        let mut scores = data.evaluate_part(&chain, &[chain.space()], &test, &train, &judging)?;
         Ok(scores.swap_remove(0)?)
     }
 
     /// Ways to cut the queries: by how much there is to find for each, and by columns.
-    fn cuts(&self, rows: &Rows, queries: &[u64]) -> Result<Vec<Slicing>> {
+    fn cuts(&self, rows: &Rows, queries: &[u64], common: &Common) -> Result<Vec<Slicing>> {
         let sizes = |size: &dyn Fn(u64) -> u64| queries.iter().map(|q| size(*q)).collect();
         let (by, sizes): (&str, Vec<u64>) = match rows {
-            Rows::Judged(judged) => {
-                let relevant = |query| judged.judgements.of(query).len() as u64;
-                ("relevant items", sizes(&relevant))
-            }
-            Rows::File(_, told) => match &told.supervision {
-                Supervision::Labels(labels) => {
-                    let class = |row: u64| labels.of()[row as usize];
-                    let size = |row| labels.members(class(row)).len() as u64;
-                    ("class size", sizes(&size))
+            Rows::Files(files) => {
+                let data = self.dataset(&Ranker::Plain(Space::SquaredL2), files, common)?;
+                match data.supervision() {
+                    Supervision::Labels(labels) => {
+                        let class = |row: u64| labels.of()[row as usize];
+                        let size = |row| labels.members(class(row)).len() as u64;
+                        ("class size", sizes(&size))
+                    }
+                    Supervision::Judgements(judgements) => {
+                        let relevant = |query| judgements.of(query).len() as u64;
+                        let within = |row| judgements.relevant_count(row);
+                        match data.has_separate_queries() {
+                            true => ("relevant items", sizes(&relevant)),
+                            false => ("relevant items", sizes(&within)),
+                        }
+                    }
+                    _ => ("", Vec::new()),
                 }
-                Supervision::Judgements(judgements) => (
-                    "relevant items",
-                    sizes(&|row| judgements.relevant_count(row)),
-                ),
-                _ => ("", Vec::new()),
-            },
+            }
             Rows::Parts(asking, gallery) => {
                 let (Some(asked), Some(searched)) = (&asking.labels, &gallery.labels) else {
                     return Ok(Vec::new());
@@ -338,7 +318,7 @@ impl Gate {
             cuts.push(by_size);
         }
         for column in &self.slices {
-            let values = rows.asking().table.column(column)?;
+            let values = rows.queries().table.column(column)?;
             let value = |query: &u64| values.get(*query as usize).into_owned();
             let values: Vec<String> = queries.iter().map(value).collect();
             cuts.push(Slicing::by_value(column, &values));
@@ -348,31 +328,28 @@ impl Gate {
 
     /// Whether the candidate says that it was trained on these very rows, or judgements of these
     /// very items: then nothing is held out.
-    fn trained_on(&self, candidate: &System, rows: &Rows) -> Result<bool> {
+    fn trained_on(&self, candidate: &Ranker, rows: &Rows, common: &Common) -> Result<bool> {
         // A split says itself which rows are new.
         let Some(model) = candidate.model().filter(|_| self.splits.is_none()) else {
             return Ok(false);
         };
-        let (table, judgements) = match rows {
-            Rows::Judged(judged) => (&judged.items, Some(&judged.judgements)),
-            Rows::File(loaded, told) => match &told.supervision {
-                Supervision::Judgements(judgements) => (&**loaded, Some(judgements)),
-                _ => (&**loaded, None),
-            },
-            Rows::Parts(queries, _) => (&**queries, None),
+        let trained_on = match rows {
+            Rows::Parts(queries, _) => {
+                fingerprint(queries.table.corpus.as_ref())? == model.origin.data
+            }
+            Rows::Files(files) => {
+                let data = self.dataset(candidate, files, common)?;
+                // Items stay the same from training to use; it is the judgements that must be new.
+                let judged = matches!(data.supervision(), Supervision::Judgements(_));
+                let same = data.supervision().fingerprint() == model.origin.supervision;
+                (same || !judged) && data.fingerprint()? == model.origin.data
+            }
         };
-        // Items stay the same from training to use; it is the judgements that must be new.
-        let same_judgements = judgements.is_none_or(|judgements| {
-            let supervision = Supervision::judgements(judgements.clone());
-            supervision.fingerprint() == model.origin.supervision
-        });
-        let trained_on =
-            same_judgements && fingerprint(table.table.corpus.as_ref())? == model.origin.data;
         if trained_on {
             tracing::warn!(
                 "{}: the candidate was trained on these very rows, or a part of them: this is no \
                  held-out test, and the gain is larger than it will be on new ones",
-                table.table.path.display()
+                rows.items().table.path.display()
             );
         }
         Ok(trained_on)

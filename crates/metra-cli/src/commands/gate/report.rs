@@ -5,7 +5,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
-use metra::study::{Decision, Gate as Found, Scores};
+use metra::experiment::{Decision, Gate as Found, Scores};
 use serde::Serialize;
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 use super::learn::rows;
 use super::{Lessons, describe, draw_weights, labels, picture, save};
 use crate::args::Common;
+use crate::interrupt;
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -212,9 +213,7 @@ impl Changes {
         draw_weights(&weights, series, described, model)?;
         let mut written = vec![weights];
         for (later, parts) in &parts {
-            if crate::STOP.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(metra::Error::Interrupted.into());
-            }
+            interrupt::check()?;
             let drawn = heat::over(
                 &picture(series, *later, model.frame())?,
                 described.grid(),

@@ -78,7 +78,7 @@ impl Lessons {
             described,
             labels,
             &settings,
-            &crate::STOP,
+            &crate::interrupt::STOP,
         )?)
     }
 }
@@ -95,7 +95,7 @@ fn describe(series: &Series, frame: Frame, side: usize) -> Result<Described> {
         series,
         frame,
         side,
-        &crate::STOP,
+        &crate::interrupt::STOP,
         &mut advance,
     )?)
 }

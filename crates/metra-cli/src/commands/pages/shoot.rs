@@ -83,7 +83,7 @@ impl Shoot {
         for (done, (address, folder)) in self.addresses.iter().zip(self.folders()?).enumerate() {
             let total = self.addresses.len() as u64;
             reporter.advance(done as u64, Some(total), || address.clone());
-            match browser.shoot(address, &folder, &shot, &crate::STOP) {
+            match browser.shoot(address, &folder, &shot, &crate::interrupt::STOP) {
                 Ok(file) => all.push(Taken {
                     address: address.clone(),
                     file: Some(file),

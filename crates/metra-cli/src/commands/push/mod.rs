@@ -4,11 +4,12 @@
 mod show;
 
 use crate::args::{Common, Wished, size};
+use crate::interrupt::STOP;
+use crate::print;
 use crate::progress::Reporter;
-use crate::{STOP, print};
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
-use metra::metric::{Distance, Model};
+use metra::model::{Distance, Model};
 use metra_stores::TableName;
 use metra_stores::postgres::{Address, Pushing, Swapped, Swapping, VectorType, rollback, swap};
 use show::{Done, Exchanged, Outline};

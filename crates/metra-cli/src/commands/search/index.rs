@@ -1,15 +1,15 @@
 //! `metra search` in a folder that `metra index` wrote.
 
 use super::{Answer, Hit, Search};
-use crate::STOP;
 use crate::args::Common;
 use crate::commands::index::watch;
-use crate::load::embed;
-use crate::load::row_name;
+use crate::inputs::embed;
+use crate::inputs::row_name;
+use crate::interrupt::STOP;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
 use metra::data::Interruptible;
-use metra::metric::{Model, Side};
+use metra::model::{Model, Side};
 use metra_stores::index::{Ask, LocalIndex, Verify};
 
 impl Search {

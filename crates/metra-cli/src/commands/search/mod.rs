@@ -6,12 +6,13 @@ mod postgres;
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::conditions;
 
-use crate::args::{Columns, Common};
-use crate::load::{Loaded, embed, label, load, narrowing_of, row_name};
+use crate::args::Common;
+use crate::inputs::Columns;
+use crate::inputs::{Loaded, embed, label, load, narrowing_of, row_name};
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::metric::{Embedding, Model, Side};
+use metra::model::{Embedding, Model, Side};
 use metra::search::top_k;
 use metra_files::{Filter, Run, write_run};
 use metra_stores::index::LocalIndex;

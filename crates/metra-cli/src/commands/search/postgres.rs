@@ -2,12 +2,12 @@
 //! written, and the server ranks.
 
 use super::{Answer, Hit, Search};
-use crate::STOP;
 use crate::args::Common;
-use crate::load::{in_file, model_groups, row_name};
+use crate::inputs::{in_file, model_groups, row_name};
+use crate::interrupt::STOP;
 use crate::progress::Reporter;
 use anyhow::{Context, Result};
-use metra::metric::{Model, Side, for_each_embedded};
+use metra::model::{Model, Side, for_each_embedded};
 use metra_stores::postgres::{Address, Condition, Searching};
 
 impl Search {

@@ -1,43 +1,39 @@
 //! `metra train`: choose on a validation part, judge once on a test part, save the model.
 
 #[cfg(feature = "cluster")]
-mod away;
-mod page;
+mod cluster;
 mod report;
 
-use self::page::Kept;
-pub(crate) use self::report::describe;
 use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
-use crate::args::{Away, Common};
-use crate::judging::JudgedBy;
-use crate::learning::Learning;
-use crate::load::Loaded;
-use crate::ordered::{ordered_rows, table};
+use crate::args::{ClusterArgs, Common};
+use crate::attribute_order::{ordered_rows, table};
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::{DataArgs, Input, row_name};
+use crate::method_args::MethodArgs;
+use crate::print;
 use crate::progress::Reporter;
-use crate::splitting::Splitting;
-use crate::subject::{Read, Subject};
-use crate::{STOP, print};
-use anyhow::{Result, ensure};
+use crate::split_args::SplitArgs;
+use anyhow::{Context, Result, ensure};
 use clap::Args;
-use metra::evaluate::Measure;
-use metra::learn::registry;
-use metra::metric::{Embedding, Model, Space};
-use metra::study::cost::{Timing, product_seconds};
-use metra::study::{Chosen, Fitted, HoldOut, Parts, Study, Training, Verdicts, pool, summarise};
+use metra::experiment::compare::{Cost, Costs};
+use metra::experiment::cost::{Timing, product_seconds};
+use metra::experiment::{Experiment, HoldOut, SplitResult, Verdicts, pool, summarise};
+use metra::model::Embedding;
+use metra::pipeline::registry;
 use metra::supervision::Supervision;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
 #[derive(Args)]
 pub(crate) struct Train {
     #[command(flatten)]
-    subject: Subject,
+    subject: DataArgs,
     #[command(flatten)]
-    learning: Learning,
+    method: MethodArgs,
     #[command(flatten)]
-    splitting: Splitting,
+    splitting: SplitArgs,
     #[command(flatten)]
-    judged_by: JudgedBy,
+    evaluation: EvaluationArgs,
     /// Train on everything with the chosen settings before saving
     #[arg(long)]
     refit: bool,
@@ -51,66 +47,47 @@ pub(crate) struct Train {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    away: Away,
+    cluster: ClusterArgs,
     /// Rounds of a method that takes steps: shards learn alone and are averaged after each
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 20,
-        help_heading = "Tables elsewhere"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Cluster")]
     rounds: u64,
     /// Rows of a random sample that all shards learn from beside their own
     #[arg(
         long,
         value_name = "N",
         default_value_t = 4096,
-        help_heading = "Tables elsewhere"
+        help_heading = "Cluster"
     )]
     common: usize,
     /// File that keeps the state after every round; a run that was killed goes on from there
-    #[arg(long, value_name = "FILE", help_heading = "Tables elsewhere")]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     checkpoint: Option<PathBuf>,
-}
-
-/// What one split gave.
-struct SplitOutcome {
-    report: SplitReport,
-    verdicts: Option<Verdicts>,
-    chosen: Chosen,
-    fitted: Fitted,
-    base: Space,
-    cpu_seconds: f64,
 }
 
 impl Train {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
-        #[cfg(not(feature = "cluster"))]
-        self.away.refuse()?;
-        #[cfg(feature = "cluster")]
-        if let Some(place) = &self.away.cluster {
-            return self.away(place, common);
+        if let Some(place) = self.cluster.place()? {
+            return self.on_cluster(place, common);
         }
         ensure!(
             self.output.is_none() || self.splitting.is_single(),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
-        registry::find(&self.learning.method)?;
+        registry::find(&self.method.method)?;
         let extra = self.splitting.columns();
-        (self.subject).with(&extra, common, |read| self.study(read, common))
+        (self.subject).with(&extra, common, |input| self.train(input, common))
     }
 
-    fn study(&self, read: &Read<'_>, common: &Common) -> Result<()> {
-        let (material, items) = (&read.material, read.items);
-        let mut study = (self.learning).study(read, &self.judged_by, self.splitting.seed)?;
-        let kind = self.splitting.kind(read);
-        let splits = self.splitting.parts(read, kind)?;
-        let folds = self.splitting.folds.is_some();
+    fn train(&self, input: &Input<'_>, common: &Common) -> Result<()> {
+        let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
+        let mut experiment = (self.method).experiment(input, &self.evaluation, &self.splitting)?;
+        experiment.names = &names;
+        let (kind, folds) = (experiment.holdout, experiment.folds);
         let mut report = Report {
-            data: describe(material, items),
-            method: self.learning.method.clone(),
+            data: experiment.data.text.clone(),
+            method: self.method.method.clone(),
             holdout: kind.to_string(),
-            protocol: study.judging.protocol.to_string(),
+            protocol: experiment.judging.protocol.to_string(),
             splits: Vec::new(),
             summary: Vec::new(),
             pooled: None,
@@ -119,30 +96,29 @@ impl Train {
         if !common.json {
             print::fact("data", &report.data)?;
         }
-        let name = if folds { "fold" } else { "split" };
-        let mut verdicts = Vec::new();
-        let mut kept = Vec::new();
-        let mut last = None;
-        for (number, (parts, seed)) in splits.iter().enumerate() {
-            study.seed = *seed;
-            study.judging.seed = *seed;
-            let mut outcome = self.one_split(&study, parts, kind, common)?;
+        let (name, count) = (
+            if folds { "fold" } else { "split" },
+            experiment.splits.len(),
+        );
+        let mut results = Vec::new();
+        for split in 0..count {
+            let (result, line) = self.split(&experiment, split, common)?;
             if !common.json {
-                if splits.len() > 1 {
-                    print::line(&format!("\n{name} {} of {}", number + 1, splits.len()))?;
+                if count > 1 {
+                    print::line(&format!("\n{name} {} of {count}", split + 1))?;
                 }
-                print_split(&outcome, kind, study.criterion, folds)?;
+                print_split(
+                    &line,
+                    result.verdicts.as_ref(),
+                    kind,
+                    experiment.criterion,
+                    folds,
+                )?;
             }
-            report.splits.push(outcome.report);
-            verdicts.extend(outcome.verdicts.take());
-            kept.push(Kept {
-                chosen: outcome.chosen.clone(),
-                facts: outcome.fitted.facts.clone(),
-                base: outcome.base,
-                cpu_seconds: outcome.cpu_seconds,
-            });
-            last = Some((outcome.chosen, outcome.fitted, parts));
+            report.splits.push(line);
+            results.push(result);
         }
+        let verdicts: Vec<&Verdicts> = results.iter().filter_map(|r| r.verdicts.as_ref()).collect();
         if verdicts.len() > 1 {
             report.summary = summarise(&verdicts);
         }
@@ -151,23 +127,11 @@ impl Train {
             false => None,
         };
         report.pooled = pooled.as_ref().map(PooledReport::new);
-        if let (Some(path), Some((chosen, fitted, parts))) = (&self.output, last) {
-            let judged = verdicts.first().map(|v| (v, kind));
-            let model = self.model(&study, (&chosen, fitted), parts, judged, items, common)?;
-            model.save(path)?;
-            if !common.json {
-                let what = format!(
-                    "{} ({} → {} numbers, compared by {})",
-                    path.display(),
-                    Embedding::input_dim(&model.chain),
-                    model.chain.output_dim(),
-                    model.chain.space()
-                );
-                print::fact("model", &what)?;
-            }
+        if let (Some(path), Some(result)) = (&self.output, results.last()) {
+            self.save(path, &experiment, result, common)?;
         }
         if let Some(path) = &self.report {
-            self.write_page(path, read, &study, (kind, &splits), &kept, &verdicts)?;
+            write_report(path, &experiment, &results)?;
         }
         if common.json {
             return print::json(&report);
@@ -181,105 +145,100 @@ impl Train {
             .collect();
         table(&ordered)?;
         match pooled {
-            Some(pooled) => print_pooled(&pooled, &report.splits, study.criterion),
+            Some(pooled) => print_pooled(&pooled, &report.splits, experiment.criterion),
             None => Ok(()),
         }
     }
 
-    fn one_split(
+    fn split(
         &self,
-        study: &Study<'_>,
-        parts: &Parts,
-        kind: HoldOut,
+        experiment: &Experiment<'_>,
+        split: usize,
         common: &Common,
-    ) -> Result<SplitOutcome> {
+    ) -> Result<(SplitResult, SplitReport)> {
         let mut reporter = Reporter::new();
-        if kind != HoldOut::None && !common.json {
+        let parts = &experiment.splits[split].0;
+        if experiment.holdout != HoldOut::None && !common.json {
             tracing::info!(
-                "held out by {kind}: {} to train, {} to validate, {} to test",
+                "held out by {}: {} to train, {} to validate, {} to test",
+                experiment.holdout,
                 print::count(parts.train.len() as u64),
                 print::count(parts.validation.len() as u64),
                 print::count(parts.test.len() as u64)
             );
         }
-        let training = study.train(parts, &mut reporter, Some(&STOP))?;
+        let result = experiment.train(split, &mut reporter)?;
         let timing = self.timing.then(|| Timing {
-            fit_cpu_seconds: training.cpu_seconds,
+            fit_cpu_seconds: result.cpu_seconds,
             product_seconds: product_seconds(),
         });
-        let Training {
-            chosen,
-            fitted,
-            base,
-            verdicts,
-            cpu_seconds,
-        } = training;
         reporter.finish();
-        let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, metra::evaluate::Comparison)>| {
-            verdicts
-                .as_ref()
-                .map_or_else(Vec::new, |v| print::rows(pick(v)))
-        };
-        let comparisons = match &study.material.supervision {
-            Supervision::Comparisons(said) => Some(said.select(&parts.learned_from())?.len()),
+        let data = experiment.dataset;
+        let comparisons = match data.supervision() {
+            Supervision::Comparisons(all) => Some(all.select(&parts.learned_from())?.len()),
             _ => None,
         };
-        let ordered = match fitted.outputs.is_empty() || parts.test.is_empty() {
+        let model = &result.model;
+        let ordered = match model.outputs.is_empty() || parts.test.is_empty() {
             true => Vec::new(),
-            false => {
-                let material = study.material;
-                ordered_rows(material.ordered(&fitted.chain, &fitted.outputs, &parts.test)?)
-            }
+            false => ordered_rows(data.ordered(&model.chain, &model.outputs, &parts.test)?),
         };
+        let report = SplitReport::new(parts, &result, comparisons, ordered);
         let report = SplitReport {
-            comparisons,
-            train: parts.train.len(),
-            validation: parts.validation.len(),
-            test: parts.test.len(),
-            settings: chosen.settings.clone(),
-            prepare: chosen.recipe.to_string(),
-            score: chosen.space.to_string(),
-            steps: chosen.last_step,
-            validation_value: chosen.value,
-            trials: chosen.trials.clone(),
-            base: base.to_string(),
-            measures: rows(|v| &v.rows),
-            seen_items: rows(|v| &v.seen),
-            unseen_items: rows(|v| &v.unseen),
-            ordered,
-            skipped_queries: verdicts.as_ref().map_or(0, |v| v.base.skipped()),
             steps_per_second: reporter.speed,
             timing,
+            ..report
         };
-        Ok(SplitOutcome {
-            report,
-            verdicts,
-            chosen,
-            fitted,
-            base,
-            cpu_seconds,
-        })
+        Ok((result, report))
     }
 
-    fn model(
+    fn save(
         &self,
-        study: &Study<'_>,
-        (chosen, fitted): (&Chosen, Fitted),
-        parts: &Parts,
-        judged: Option<(&Verdicts, HoldOut)>,
-        items: &Loaded,
+        path: &Path,
+        experiment: &Experiment<'_>,
+        result: &SplitResult,
         common: &Common,
-    ) -> Result<Model> {
-        let fitted = if self.refit && !parts.test.is_empty() {
-            let mut reporter = Reporter::new();
-            if !common.json {
-                tracing::info!("fit on everything with the chosen settings");
+    ) -> Result<()> {
+        let last = experiment.splits.len() - 1;
+        let refit = self.refit && !experiment.splits[last].0.test.is_empty();
+        let model = match refit {
+            true => {
+                let mut reporter = Reporter::new();
+                if !common.json {
+                    tracing::info!("fit on everything with the chosen settings");
+                }
+                &experiment.refit(last, result, &mut reporter)?
             }
-            study.refit(parts, chosen, &mut reporter, Some(&STOP))?
-        } else {
-            fitted
+            false => &result.model,
         };
-        let narrowing = items.table.narrowing.clone();
-        Ok(study.model(chosen, fitted, judged, narrowing)?)
+        model.save(path)?;
+        if common.json {
+            return Ok(());
+        }
+        let what = format!(
+            "{} ({} → {} numbers, compared by {})",
+            path.display(),
+            model.input_dim(),
+            model.output_dim(),
+            model.chain.space()
+        );
+        print::fact("model", &what)
     }
+}
+
+/// Write the HTML report of all splits.
+fn write_report(path: &Path, experiment: &Experiment<'_>, splits: &[SplitResult]) -> Result<()> {
+    let results = experiment.results_of(splits)?;
+    let cost = Cost {
+        fit_cpu_seconds: splits.first().map_or(0.0, |split| split.cpu_seconds),
+        fit_peak_bytes: None,
+        cpu_seconds: splits.iter().map(|split| split.cpu_seconds).sum(),
+    };
+    let learned = results.lines.last().map(|line| line.name.clone());
+    let costs = Costs {
+        lines: learned.into_iter().map(|name| (name, cost)).collect(),
+        ..Costs::default()
+    };
+    let page = metra_report::html(&results, Some(&costs))?;
+    std::fs::write(path, page).with_context(|| path.display().to_string())
 }

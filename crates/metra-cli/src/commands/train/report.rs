@@ -1,14 +1,13 @@
 //! What training found, as JSON and in words.
 
-use super::SplitOutcome;
-use crate::load::Loaded;
-use crate::ordered::OrderedRow;
+use crate::attribute_order::OrderedRow;
 use crate::print;
 use anyhow::Result;
-use metra::evaluate::Measure;
-use metra::study::cost::Timing;
-use metra::study::{Decision, Headroom, HoldOut, Material, Summary, Trial, Verdicts};
-use metra::supervision::{Labels, Supervision};
+use metra::evaluate::{Comparison, Measure};
+use metra::experiment::cost::Timing;
+use metra::experiment::{
+    Decision, Headroom, HoldOut, Parts, SplitResult, Summary, Trial, Verdicts,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,15 +76,49 @@ pub(super) struct SplitReport {
     pub(super) timing: Option<Timing>,
 }
 
+impl SplitReport {
+    pub(super) fn new(
+        parts: &Parts,
+        result: &SplitResult,
+        comparisons: Option<usize>,
+        ordered: Vec<OrderedRow>,
+    ) -> Self {
+        let (chosen, verdicts) = (&result.chosen, result.verdicts.as_ref());
+        let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| {
+            verdicts.map_or_else(Vec::new, |verdicts| print::rows(pick(verdicts)))
+        };
+        SplitReport {
+            comparisons,
+            train: parts.train.len(),
+            validation: parts.validation.len(),
+            test: parts.test.len(),
+            settings: chosen.settings.clone(),
+            prepare: chosen.recipe.to_string(),
+            score: chosen.space.to_string(),
+            steps: chosen.last_step,
+            validation_value: chosen.value,
+            trials: chosen.trials.clone(),
+            base: result.base.to_string(),
+            measures: rows(|v| &v.rows),
+            seen_items: rows(|v| &v.seen),
+            unseen_items: rows(|v| &v.unseen),
+            ordered,
+            skipped_queries: verdicts.map_or(0, |verdicts| verdicts.base.skipped()),
+            steps_per_second: None,
+            timing: None,
+        }
+    }
+}
+
 /// One split in words; `criterion` is the measure that settings were chosen by. Of a fold, seen and
 /// unseen items are left to the pooled tables: a handful of queries says nothing.
 pub(super) fn print_split(
-    outcome: &SplitOutcome,
+    report: &SplitReport,
+    verdicts: Option<&Verdicts>,
     kind: HoldOut,
     criterion: Measure,
     fold: bool,
 ) -> Result<()> {
-    let report = &outcome.report;
     if kind == HoldOut::None {
         let hint = match report.comparisons {
             Some(_) => " (judge it on other comparisons with `metra eval`, or give --label)",
@@ -128,7 +161,7 @@ pub(super) fn print_split(
         );
         print::fact("cost", &text)?;
     }
-    let Some(verdicts) = &outcome.verdicts else {
+    let Some(verdicts) = verdicts else {
         return Ok(());
     };
     print::comparison_table("test", &report.base, &verdicts.rows)?;
@@ -151,48 +184,6 @@ fn print_verdict(verdicts: &Verdicts, criterion: Measure) -> Result<()> {
     let headroom = Headroom::of(&verdicts.base, criterion);
     print::fact("headroom", &headroom.words())?;
     print::fact("verdict", &verdict(verdicts, criterion))
-}
-
-pub(crate) fn describe(material: &Material<'_>, items: &Loaded) -> String {
-    let corpus = material.items.corpus;
-    let shape = format!(
-        "{} × {} {}",
-        print::count(corpus.len()),
-        corpus.dim(),
-        items.table.element_type
-    );
-    let labelled = |labels: &Labels| {
-        let singles = match labels.singletons() {
-            0 => String::new(),
-            n => format!(", {} of them of one row", print::count(n as u64)),
-        };
-        let classes = print::count(labels.classes() as u64);
-        format!("{shape}, {classes} classes{singles}")
-    };
-    match &material.supervision {
-        Supervision::Labels(labels) => labelled(labels),
-        Supervision::Judgements(judgements) => {
-            use metra::supervision::Relevance;
-            format!(
-                "{shape} items, {} queries, {} relevant pairs",
-                print::count(judgements.queries()),
-                print::count(judgements.pairs())
-            )
-        }
-        Supervision::Comparisons(_) => {
-            let judged = material.labels().map_or(String::new(), |labels| {
-                let classes = print::count(labels.classes() as u64);
-                format!("; {classes} classes to judge by")
-            });
-            format!("{shape}, {}{judged}", material.supervision.describe())
-        }
-        Supervision::Orderings(orderings) => format!(
-            "{} ordered by {} attributes",
-            labelled(orderings.labels()),
-            orderings.attributes()
-        ),
-        Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
-    }
 }
 
 /// The verdict in words: what the chosen measure gained and what others lost.

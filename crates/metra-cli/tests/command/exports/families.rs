@@ -3,9 +3,7 @@
 
 use metra::data::{ElementMap, Narrowing};
 use metra::linalg::{Kernel, RowBuf};
-use metra::metric::{
-    Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Signs, Space, Step,
-};
+use metra::model::{Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Signs, Space, Step};
 use metra::random::Stream;
 
 /// Numbers in an input vector.

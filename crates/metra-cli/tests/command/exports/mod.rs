@@ -15,7 +15,7 @@ use crate::folder::{Folder, QUICK, digits, text};
 use families::{DIM, Family, GROUPS, all, narrowed, values};
 use metra::data::Batch;
 use metra::linalg::RowBuf;
-use metra::metric::{Embedding, Plan, Space};
+use metra::model::{Embedding, Plan, Space};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -409,9 +409,9 @@ fn folder_rows(folder: &Folder, path: &str) -> RowBuf {
 
 /// A model that leaves 64 numbers as they are.
 fn plain(folder: &Folder) -> &'static str {
-    let chain = metra::metric::Chain::identity(64, Space::SquaredL2);
-    let origin = metra::metric::Origin::default();
-    let model = metra::metric::Model::new(None, chain, origin).unwrap();
+    let chain = metra::model::Chain::identity(64, Space::SquaredL2);
+    let origin = metra::model::Origin::default();
+    let model = metra::model::Model::new(None, chain, origin).unwrap();
     model.save(&folder.path("plain.safetensors")).unwrap();
     "plain.safetensors"
 }

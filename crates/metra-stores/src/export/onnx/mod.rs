@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
 use metra::linalg::{Kernel, Rows};
-use metra::metric::{KernelMap, LowRank, Side, Signs, Step};
+use metra::model::{KernelMap, LowRank, Side, Signs, Step};
 use std::io::Write;
 
 /// Version of the set of operators, that of ONNX 1.12 (2022).
@@ -125,7 +125,7 @@ fn rows(graph: &mut Graph, rows: Rows<'_>) -> String {
     graph.f32s(&[rows.len(), rows.dim()], rows.values())
 }
 
-/// What `metra::metric::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Cz, −1, −zᵀSz) of queries.
+/// What `metra::model::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Cz, −1, −zᵀSz) of queries.
 fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
     let rank = signs.len();
     let own: Vec<f64> = (0..rank).map(|direction| signs.own(direction)).collect();
@@ -302,7 +302,7 @@ fn exponential(graph: &mut Graph, gamma: f32, at: &str) -> String {
 mod tests {
     use super::super::tests::{model, two_of_three};
     use super::*;
-    use metra::metric::{Map, Side, Space};
+    use metra::model::{Map, Side, Space};
 
     fn written(steps: Vec<Step>, map: Map) -> Vec<u8> {
         let model = model(3, steps, map, Space::SquaredL2);

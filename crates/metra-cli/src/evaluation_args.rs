@@ -1,0 +1,72 @@
+//! How held-out parts are judged, from the command's arguments.
+
+use crate::inputs::Input;
+use crate::inputs::protocol_for;
+use anyhow::Result;
+use clap::Args;
+use metra::evaluate::Measure;
+use metra::experiment::{Classifier, EvaluationSettings, Protocol};
+use metra::search::Rerank;
+
+/// Protocol and measures.
+#[derive(Args, Clone)]
+pub(crate) struct EvaluationArgs {
+    /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
+    #[arg(long)]
+    pub(crate) protocol: Option<Protocol>,
+    /// Judge by classes found: gaussian, gaussian:SHARE (of the pooled covariance) or knn:K
+    #[arg(long, conflicts_with = "protocol")]
+    pub(crate) classifier: Option<Classifier>,
+    /// How often the single-shot protocol draws images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) repeats: u32,
+    /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) measures: Vec<Measure>,
+    /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
+    #[arg(long)]
+    pub(crate) criterion: Option<Measure>,
+    /// Re-rank by k-reciprocal neighbours before measuring, on validation parts too: `default`, or
+    /// some of k1=20,k2=6,lambda=0.3
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "classifier")]
+    pub(crate) rerank: Option<Rerank>,
+}
+
+impl Default for EvaluationArgs {
+    fn default() -> Self {
+        EvaluationArgs {
+            protocol: None,
+            classifier: None,
+            repeats: 1,
+            measures: Vec::new(),
+            criterion: None,
+            rerank: None,
+        }
+    }
+}
+
+impl EvaluationArgs {
+    /// How to judge, and the measure to choose by.
+    pub(crate) fn settings(
+        &self,
+        input: &Input<'_>,
+        seed: u64,
+    ) -> Result<(EvaluationSettings, Measure)> {
+        let protocol = match self.classifier {
+            Some(classifier) => Protocol::Classify(classifier),
+            None => protocol_for(self.protocol, self.repeats, input.data.supervision()),
+        };
+        let (settings, criterion) = EvaluationSettings::new(
+            &input.data,
+            protocol,
+            self.measures.clone(),
+            self.criterion,
+            seed,
+        )?;
+        let settings = EvaluationSettings {
+            rerank: self.rerank,
+            ..settings
+        };
+        Ok((settings, criterion))
+    }
+}

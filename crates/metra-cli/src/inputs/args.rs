@@ -1,0 +1,73 @@
+//! Arguments that name files of vectors, their columns and what is similar in them.
+
+use clap::Args;
+use metra_files::Filter;
+use std::path::PathBuf;
+
+/// Which columns hold what.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Columns {
+    /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) vector: Option<String>,
+    /// Column of class labels (with npy: a file of labels, .npy or one a line)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+    /// Column of the camera or session a vector comes from (with npy: a file)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) camera: Option<String>,
+    /// Column of ids (with npy: a file; default: row numbers)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+}
+
+/// Queries and items apart, with judgements between them.
+#[derive(Args, Clone, Default)]
+pub(crate) struct QrelsArgs {
+    /// File of query vectors
+    #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
+    pub(crate) queries: Option<PathBuf>,
+    /// File of item vectors
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub(crate) items: Option<PathBuf>,
+    /// TREC judgements: query, 0, item, grade a line; without --queries between rows of one file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qrels: Option<PathBuf>,
+    /// Keep only queries with this value (column=value or column!=value; repeatable)
+    #[arg(long, value_name = "FILTER", requires = "queries")]
+    pub(crate) where_queries: Vec<Filter>,
+    /// Keep only items with this value (repeatable)
+    #[arg(long, value_name = "FILTER", requires = "items")]
+    pub(crate) where_items: Vec<Filter>,
+}
+
+/// Comparisons of rows. The kinds may be combined.
+#[derive(Args, Clone, Default)]
+pub(crate) struct ComparisonArgs {
+    /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// Triplets of rows, one a line: anchor, near, far
+    #[arg(long, value_name = "FILE")]
+    pub(crate) triplets: Option<PathBuf>,
+    /// Quadruplets of rows, one a line: the near pair, the far pair, and strict or light
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quadruplets: Option<PathBuf>,
+}
+
+impl ComparisonArgs {
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some()
+    }
+
+    /// An error where judgements say what is relevant, too. Not a rule of the arguments, because
+    /// verbs have the one without the other.
+    pub(crate) fn refuse_beside(&self, qrels: &QrelsArgs) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            qrels.qrels.is_none() || !self.any(),
+            "--qrels and --pairs, --triplets or --quadruplets both say what is near: give one of them"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! What training and comparing work on: files of vectors with supervision, read once.
+
+use super::args::{Columns, ComparisonArgs, QrelsArgs};
+use super::files::{Files, load};
+use super::supervision::SupervisionInput;
+use crate::args::Common;
+use crate::print;
+use anyhow::{Result, bail};
+use clap::Args;
+use metra::Dataset;
+use metra::supervision::{Labels, Relevance, Supervision};
+use metra_files::{Filter, NarrowingRule};
+use std::path::PathBuf;
+
+/// Vectors and supervision.
+#[derive(Args, Clone, Default)]
+pub(crate) struct DataArgs {
+    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    #[command(flatten)]
+    pub(crate) qrels: QrelsArgs,
+    #[command(flatten)]
+    pub(crate) comparisons: ComparisonArgs,
+    /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
+    pub(crate) orderings: Option<PathBuf>,
+    /// A tree of classes, one edge a line: child, parent
+    #[arg(long, value_name = "FILE", requires = "label",
+          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
+    pub(crate) taxonomy: Option<PathBuf>,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filters: Vec<Filter>,
+}
+
+/// A data set with the files that it was read from.
+pub(crate) struct Input<'a> {
+    pub(crate) data: Dataset<'a>,
+    pub(crate) files: &'a Files,
+    pub(crate) columns: &'a Columns,
+}
+
+impl DataArgs {
+    /// Read everything and work on it; `extra` columns of the units are kept.
+    pub(crate) fn with<R>(
+        &self,
+        extra: &[&str],
+        common: &Common,
+        work: impl FnOnce(&Input<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.comparisons.refuse_beside(&self.qrels)?;
+        let (columns, rule) = (&self.columns, NarrowingRule::Judge);
+        let files = match Files::apart(&self.qrels, columns, extra, &rule, common)? {
+            Some(files) => files,
+            None => {
+                let Some(path) = &self.data else {
+                    bail!("name a file of vectors, or --queries, --items and --qrels");
+                };
+                Files::one(load(path, columns, extra, &self.filters, rule, common)?)
+            }
+        };
+        let input = SupervisionInput {
+            qrels: self.qrels.qrels.as_deref(),
+            comparisons: &self.comparisons,
+            orderings: self.orderings.as_deref(),
+            taxonomy: self.taxonomy.as_deref(),
+        };
+        let query_groups = files.queries.as_ref().and_then(|q| q.groups.clone());
+        let groups = (files.items.groups.clone(), query_groups);
+        let data = input.dataset(&files, columns, groups, common)?;
+        let outcome = work(&Input {
+            data,
+            files: &files,
+            columns,
+        });
+        outcome.map_err(|error| files.locate(error))
+    }
+}
+
+impl Input<'_> {
+    /// The data in words.
+    pub(crate) fn describe(&self) -> String {
+        let (data, items) = (&self.data, &self.files.items);
+        let corpus = data.items();
+        let shape = format!(
+            "{} × {} {}",
+            print::count(corpus.len()),
+            corpus.dim(),
+            items.table.element_type
+        );
+        let labelled = |labels: &Labels| {
+            let singles = match labels.singletons() {
+                0 => String::new(),
+                n => format!(", {} of them of one row", print::count(n as u64)),
+            };
+            let classes = print::count(labels.classes() as u64);
+            format!("{shape}, {classes} classes{singles}")
+        };
+        match data.supervision() {
+            Supervision::Labels(labels) => labelled(labels),
+            Supervision::Judgements(judgements) => {
+                format!(
+                    "{shape} items, {} queries, {} relevant pairs",
+                    print::count(judgements.queries()),
+                    print::count(judgements.pairs())
+                )
+            }
+            Supervision::Comparisons(_) => {
+                let judged = data.labels().map_or(String::new(), |labels| {
+                    let classes = print::count(labels.classes() as u64);
+                    format!("; {classes} classes to judge by")
+                });
+                format!("{shape}, {}{judged}", data.supervision().describe())
+            }
+            Supervision::Orderings(orderings) => format!(
+                "{} ordered by {} attributes",
+                labelled(orderings.labels()),
+                orderings.attributes()
+            ),
+            Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! From files to what studies work on.
+
+use super::args::{Columns, QrelsArgs};
+use crate::args::Common;
+use crate::interrupt;
+use crate::progress::Reporter;
+use anyhow::{Context, Result, anyhow, bail};
+use metra::Dataset;
+use metra::data::{Groups, Narrowing, RowId, SplitKind};
+use metra::experiment::Protocol;
+use metra::model::{Embedded, Model, Side, embed_corpus};
+use metra::supervision::{Labels, Supervision};
+use metra_files::{Filter, NarrowingRule, Table, TableOptions, read_table};
+use std::path::Path;
+
+/// One file of vectors with the columns asked for.
+pub(crate) struct Loaded {
+    pub(crate) table: Table,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) groups: Option<Groups>,
+}
+
+/// Read a file with its label and camera columns.
+pub(crate) fn load(
+    path: &Path,
+    columns: &Columns,
+    extra: &[&str],
+    filters: &[Filter],
+    narrowing: NarrowingRule,
+    common: &Common,
+) -> Result<Loaded> {
+    let mut wanted: Vec<String> = Vec::new();
+    let named = [&columns.label, &columns.camera, &columns.id];
+    for name in named
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .chain(extra.iter().copied())
+    {
+        if !wanted.iter().any(|w| w == name) {
+            wanted.push(name.to_owned());
+        }
+    }
+    let options = TableOptions {
+        vector: columns.vector.clone(),
+        columns: wanted,
+        filters: filters.to_vec(),
+        memory: common.memory,
+        cache_dir: common.cache_dir(),
+        narrowing,
+    };
+    let mut reporter = Reporter::new();
+    reporter.start(&format!("read {}", path.display()));
+    let mut table = read_table(path, &options, &mut reporter.rows())?;
+    reporter.finish();
+    for note in &table.notes {
+        tracing::warn!("{}: {note}", path.display());
+    }
+    let labels = match &columns.label {
+        Some(name) => Some(table.column(name)?.to_labels()?),
+        None => None,
+    };
+    let groups = match &columns.camera {
+        Some(name) => Some(table.column(name)?.to_groups()),
+        None => None,
+    };
+    // The labels hold all that their column said; of millions of rows one copy is enough.
+    if let Some(name) = &columns.label
+        && columns.id.as_ref() != Some(name)
+        && !extra.contains(&name.as_str())
+    {
+        table.columns.remove(name);
+    }
+    Ok(Loaded {
+        table,
+        labels,
+        groups,
+    })
+}
+
+/// The files of a data set: items, and queries where they are apart.
+pub(crate) struct Files {
+    pub(crate) items: Loaded,
+    pub(crate) queries: Option<Loaded>,
+}
+
+impl Files {
+    /// One file, whose rows are queries and items.
+    pub(crate) fn one(items: Loaded) -> Self {
+        Files {
+            items,
+            queries: None,
+        }
+    }
+
+    /// Queries and items that the arguments name; `None` where they name none. `extra` columns of the
+    /// queries are kept.
+    pub(crate) fn apart(
+        qrels: &QrelsArgs,
+        columns: &Columns,
+        extra: &[&str],
+        narrowing: &NarrowingRule,
+        common: &Common,
+    ) -> Result<Option<Self>> {
+        let (Some(path), Some(items)) = (&qrels.queries, &qrels.items) else {
+            return Ok(None);
+        };
+        if columns.id.is_none() {
+            bail!("--id must name the column of ids that the judgements speak of");
+        }
+        let rule = narrowing.clone();
+        let items = load(items, columns, &[], &qrels.where_items, rule, common)?;
+        // Queries are narrowed as the items were, so that both lie in one space.
+        let same = match (&items.table.narrowing, narrowing) {
+            (Some(found), _) => NarrowingRule::Apply(found.clone()),
+            (None, NarrowingRule::Judge) => NarrowingRule::None,
+            (None, given) => given.clone(),
+        };
+        let mut queries = load(path, columns, extra, &qrels.where_queries, same, common)?;
+        // Means of groups are learned from items: queries must mean the same groups by the same numbers.
+        if let (Some(own), Some(known)) = (&queries.groups, &items.groups) {
+            let own = own.renumbered(known.names());
+            queries.groups = Some(own.with_context(|| path.display().to_string())?);
+        }
+        Ok(Some(Files {
+            items,
+            queries: Some(queries),
+        }))
+    }
+
+    /// The table whose rows are split: that of queries where they are apart.
+    pub(crate) fn unit_table(&self) -> &Loaded {
+        self.queries.as_ref().unwrap_or(&self.items)
+    }
+
+    /// An error about a row of the one file, with the file and the place in it.
+    pub(crate) fn locate(&self, error: anyhow::Error) -> anyhow::Error {
+        match (error.downcast::<metra::Error>(), &self.queries) {
+            (Ok(error), None) => in_file(error, &self.items),
+            (Ok(error), Some(_)) => error.into(),
+            (Err(error), _) => error,
+        }
+    }
+}
+
+/// An error about a row of this file, with the file and the place in it: where rows were filtered
+/// away, or counted by lines, the library's number is not the one a user can look up.
+pub(crate) fn in_file(error: metra::Error, loaded: &Loaded) -> anyhow::Error {
+    let table = &loaded.table;
+    let path = table.path.display();
+    match error {
+        metra::Error::Cell {
+            row,
+            column,
+            problem,
+        } => anyhow!("{path}: {}, column {column}: {problem}", table.place(row)),
+        metra::Error::Row { row, problem } => anyhow!("{path}: {}: {problem}", table.place(row)),
+        error => error.into(),
+    }
+}
+
+/// How files are narrowed for a model.
+pub(crate) fn narrowing_of(model: Option<&Narrowing>) -> NarrowingRule {
+    model.map_or(NarrowingRule::None, |n| NarrowingRule::Apply(n.clone()))
+}
+
+/// Groups numbered as a model knows them, where it needs them.
+pub(crate) fn model_groups(model: &Model, loaded: &Loaded) -> Result<Option<Groups>> {
+    let Some(names) = model.chain.group_names() else {
+        return Ok(None);
+    };
+    let Some(groups) = &loaded.groups else {
+        bail!(
+            "the model subtracts the mean of each vector's group ({}): name the column with \
+             --camera",
+            names.join(", ")
+        );
+    };
+    Ok(Some(groups.renumbered(names).with_context(|| {
+        loaded.table.path.display().to_string()
+    })?))
+}
+
+/// A file's rows mapped by a model.
+pub(crate) fn embed(
+    model: &Model,
+    side: Side,
+    loaded: &Loaded,
+    common: &Common,
+) -> Result<Embedded> {
+    let groups = model_groups(model, loaded)?;
+    let corpus = interrupt::stoppable(loaded.table.corpus.as_ref());
+    let storage = common.storage();
+    embed_corpus(&model.chain, side, &corpus, groups.as_ref(), &storage)
+        .map_err(|e| in_file(e, loaded))
+}
+
+/// The name of a row's class, where classes were read.
+pub(crate) fn label(loaded: &Loaded, row: RowId) -> Option<String> {
+    let labels = loaded.labels.as_ref()?;
+    let class = labels.of().get(row as usize)?;
+    Some(labels.name(*class).to_owned())
+}
+
+/// The name by which a split knows each unit: its label, its row in the file or its query id.
+pub(crate) fn split_names(
+    by: SplitKind,
+    data: &Dataset<'_>,
+    table: &Loaded,
+    columns: &Columns,
+) -> Result<Vec<String>> {
+    let labels = data.labels();
+    Ok(match (by, data.supervision(), labels) {
+        (SplitKind::Label, _, Some(labels)) => labels
+            .of()
+            .iter()
+            .map(|class| labels.name(*class).to_owned())
+            .collect(),
+        (SplitKind::Row, _, Some(_)) => (0..data.supervision().queries())
+            .map(|row| file_row(table, row).to_string())
+            .collect(),
+        (SplitKind::Query, Supervision::Judgements(_), _) => {
+            let id = columns
+                .id
+                .as_deref()
+                .context("--id is needed for splits by query")?;
+            table
+                .table
+                .column(id)?
+                .iter()
+                .map(|name| name.into_owned())
+                .collect()
+        }
+        (by, supervision, _) => {
+            bail!(
+                "the splits are by {by:?}, which does not fit {}",
+                supervision.describe()
+            )
+        }
+    })
+}
+
+/// The protocol asked for, or the one that fits the supervision.
+pub(crate) fn protocol_for(
+    asked: Option<Protocol>,
+    repeats: u32,
+    supervision: &Supervision,
+) -> Protocol {
+    match (asked, supervision) {
+        (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot { repeats },
+        (Some(protocol), _) => protocol,
+        (None, supervision) => Protocol::default_for(supervision),
+    }
+}
+
+/// A row's id, or its number in the file where there are no ids, so that it can be looked up there.
+pub(crate) fn row_name(loaded: &Loaded, columns: &Columns, row: RowId) -> String {
+    match columns
+        .id
+        .as_ref()
+        .and_then(|id| loaded.table.columns.get(id))
+    {
+        Some(ids) => ids.get(row as usize).into_owned(),
+        None => file_row(loaded, row).to_string(),
+    }
+}
+
+fn file_row(loaded: &Loaded, row: RowId) -> u64 {
+    loaded
+        .table
+        .rows
+        .as_ref()
+        .map_or(row, |rows| rows[row as usize])
+}

@@ -1,0 +1,97 @@
+//! What is to be learned, from the command's arguments: shared by verbs that train one method.
+
+use crate::args::assignment;
+use crate::command_line::command_line;
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::Input;
+use crate::split_args::SplitArgs;
+use anyhow::Result;
+use clap::Args;
+use metra::experiment::{ComparedMethod, Experiment};
+use metra::model::Space;
+use metra::pipeline::registry;
+use metra::training::Recipe;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A method with its settings.
+#[derive(Args)]
+pub(crate) struct MethodArgs {
+    /// What learns; `metra methods` lists them
+    #[arg(long, default_value = "warca")]
+    pub(crate) method: String,
+    /// Numbers in a mapped vector; short for --set rank=N
+    #[arg(long, value_name = "N")]
+    pub(crate) rank: Option<usize>,
+    /// Set a parameter of the method (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) settings: Vec<(String, String)>,
+    /// Try these values on the validation part: a parameter's, or `prepare` (repeatable)
+    #[arg(long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
+    pub(crate) grid: Vec<(String, String)>,
+    /// Preparation before the method, steps joined by +; `metra methods` lists them
+    #[arg(long, value_name = "STEPS", default_value = "none")]
+    pub(crate) prepare: Recipe,
+    /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)
+    #[arg(long, value_name = "SCORES", value_delimiter = ',')]
+    pub(crate) score: Vec<Space>,
+    /// The base to beat: euclid or cosine (default: the better one on the validation part)
+    #[arg(long, value_name = "SCORE")]
+    pub(crate) base: Option<Space>,
+}
+
+impl MethodArgs {
+    /// The settings given.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
+        if let Some(rank) = self.rank {
+            settings.insert("rank".into(), rank.to_string());
+        }
+        settings
+    }
+
+    /// The experiment with this one method on what was read.
+    pub(crate) fn experiment<'m>(
+        &self,
+        input: &'m Input<'m>,
+        evaluation: &EvaluationArgs,
+        splitting: &SplitArgs,
+    ) -> Result<Experiment<'m>> {
+        let data = &input.data;
+        let holdout = splitting.kind(input);
+        let splits = splitting.parts(input, holdout)?;
+        let grid = self.grid.iter().map(|(name, values)| {
+            let values = values.split(',').map(str::to_owned).collect();
+            (name.clone(), values)
+        });
+        let method = ComparedMethod {
+            name: self.method.clone(),
+            method: self.method.clone(),
+            settings: self.settings(),
+            recipe: self.prepare.clone(),
+            grid: grid.collect(),
+            spaces: self.score.clone(),
+            published: BTreeMap::new(),
+        };
+        let settings = evaluation.settings(input, splitting.seed)?;
+        let seed = splitting.seed;
+        let mut experiment =
+            Experiment::new(data, (splits, holdout), settings, vec![method], seed)?;
+        registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
+        experiment.name = format!(
+            "{} on {}",
+            self.method,
+            file_name(&input.files.items.table.path)
+        );
+        experiment.command = command_line();
+        experiment.data.text = input.describe();
+        experiment.folds = splitting.folds.is_some();
+        experiment.base = self.base.map(|base| base.to_string());
+        Ok(experiment)
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

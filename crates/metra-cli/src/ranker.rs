@@ -1,0 +1,116 @@
+//! What ranks: a model file, or a score on the vectors as they are; and how it ranks one part of a
+//! file for another, which `eval` and `gate` share.
+
+use crate::args::Common;
+use crate::inputs::need_labels;
+use crate::inputs::{Files, Loaded, in_file, model_groups, narrowing_of};
+use anyhow::{Result, bail, ensure};
+use metra::data::Groups;
+use metra::evaluate::{
+    AgainstGallery, Evaluation, Options, ReIdentification, Truth, evaluate, evaluate_reranked,
+};
+use metra::experiment::Protocol;
+use metra::model::{Chain, Embedding, Model, Side, Space, embed_corpus};
+use metra::search::Rerank;
+use metra_files::NarrowingRule;
+use std::path::Path;
+
+/// A model, or a score on the vectors as they are.
+pub(crate) enum Ranker {
+    Plain(Space),
+    Model(Box<Model>),
+}
+
+impl Ranker {
+    /// By the name of a score, or a model file.
+    pub(crate) fn load(name: &Path) -> Result<Self> {
+        match name.to_str().and_then(|name| name.parse::<Space>().ok()) {
+            Some(space) => Ok(Ranker::Plain(space)),
+            None => Ok(Ranker::Model(Box::new(Model::load(name)?))),
+        }
+    }
+
+    pub(crate) fn model(&self) -> Option<&Model> {
+        match self {
+            Ranker::Plain(_) => None,
+            Ranker::Model(model) => Some(model),
+        }
+    }
+
+    /// How files are narrowed for it.
+    pub(crate) fn narrowing(&self) -> NarrowingRule {
+        narrowing_of(self.model().and_then(|model| model.narrowing.as_ref()))
+    }
+
+    pub(crate) fn chain(&self, dim: usize) -> Chain {
+        match self {
+            Ranker::Plain(space) => Chain::identity(dim, *space),
+            Ranker::Model(model) => model.chain.clone(),
+        }
+    }
+
+    /// The groups of a file's rows, numbered as the model knows them where it uses them.
+    pub(crate) fn groups(&self, loaded: &Loaded) -> Result<Option<Groups>> {
+        match self {
+            Ranker::Model(model) if model.chain.group_names().is_some() => {
+                model_groups(model, loaded)
+            }
+            _ => Ok(loaded.groups.clone()),
+        }
+    }
+
+    /// The same for items and queries.
+    pub(crate) fn groups_of(&self, files: &Files) -> Result<(Option<Groups>, Option<Groups>)> {
+        let queries = files.queries.as_ref().map(|queries| self.groups(queries));
+        Ok((self.groups(&files.items)?, queries.transpose()?.flatten()))
+    }
+
+    /// Rows of one part of a file against those of another.
+    pub(crate) fn against(
+        &self,
+        queries: &Loaded,
+        gallery: &Loaded,
+        how: &Against<'_>,
+        common: &Common,
+    ) -> Result<Evaluation> {
+        need_labels(queries)?;
+        let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
+            bail!("name the column of class labels with --label");
+        };
+        let chain = self.chain(queries.table.corpus.dim());
+        ensure!(
+            how.rerank.is_none() || !chain.map().has_two_sides(),
+            "--rerank compares queries with each other: it needs one map for queries and items"
+        );
+        let embed = |side, loaded: &Loaded| -> Result<_> {
+            let groups = self.groups(loaded)?;
+            let corpus = loaded.table.corpus.as_ref();
+            embed_corpus(&chain, side, corpus, groups.as_ref(), &common.storage())
+                .map_err(|e| in_file(e, loaded))
+        };
+        let (left, right) = (embed(Side::Query, queries)?, embed(Side::Item, gallery)?);
+        let (left, right) = (left.corpus(), right.corpus());
+        let space = chain.space();
+        let evaluated = |truth: &dyn Truth| match &how.rerank {
+            None => evaluate(space, left, right, truth, how.options),
+            Some(rerank) => evaluate_reranked(rerank, space, left, right, None, truth, how.options),
+        };
+        Ok(match how.protocol {
+            Protocol::CrossCamera => {
+                let (Some(a), Some(b)) = (&queries.groups, &gallery.groups) else {
+                    bail!("the cross-camera protocol needs --camera");
+                };
+                evaluated(&ReIdentification::new(asked, a, searched, b)?)?
+            }
+            Protocol::LeaveOneOut => evaluated(&AgainstGallery::new(asked, searched))?,
+            other => bail!("the protocol {other} cannot be used with --gallery-where"),
+        })
+    }
+}
+
+/// How one part of a file is ranked for another.
+pub(crate) struct Against<'a> {
+    pub(crate) protocol: Protocol,
+    pub(crate) rerank: Option<Rerank>,
+    pub(crate) options: &'a Options<'a>,
+}

@@ -1,0 +1,79 @@
+//! A corpus that is borrowed or owned, so that a data set can hold either.
+
+use super::{Corpus, MemoryCorpus};
+use crate::Result;
+use crate::linalg::RowBuf;
+use std::ops::Deref;
+
+/// A corpus that is borrowed or owned.
+pub enum CorpusRef<'a> {
+    /// Somebody else's.
+    Borrowed(&'a (dyn Corpus + 'a)),
+    /// Its own.
+    Owned(Box<dyn Corpus + 'a>),
+}
+
+impl<'a> Deref for CorpusRef<'a> {
+    type Target = dyn Corpus + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            CorpusRef::Borrowed(corpus) => *corpus,
+            CorpusRef::Owned(corpus) => corpus.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&'a (dyn Corpus + 'a)> for CorpusRef<'a> {
+    fn from(corpus: &'a (dyn Corpus + 'a)) -> Self {
+        CorpusRef::Borrowed(corpus)
+    }
+}
+
+impl<'a, C: Corpus> From<&'a C> for CorpusRef<'a> {
+    fn from(corpus: &'a C) -> Self {
+        CorpusRef::Borrowed(corpus)
+    }
+}
+
+/// What vectors can be given as: a corpus by reference or value, or rows, which must be finite.
+pub trait IntoCorpus<'a> {
+    /// The corpus, or an error that names a row that cannot be used.
+    fn into_corpus(self) -> Result<CorpusRef<'a>>;
+}
+
+impl<'a, C: Corpus> IntoCorpus<'a> for &'a C {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(CorpusRef::Borrowed(self))
+    }
+}
+
+impl<'a> IntoCorpus<'a> for &'a (dyn Corpus + 'a) {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(CorpusRef::Borrowed(self))
+    }
+}
+
+impl<'a> IntoCorpus<'a> for Box<dyn Corpus + 'a> {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(CorpusRef::Owned(self))
+    }
+}
+
+impl<'a> IntoCorpus<'a> for CorpusRef<'a> {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(self)
+    }
+}
+
+impl<'a> IntoCorpus<'a> for RowBuf {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(CorpusRef::Owned(Box::new(MemoryCorpus::new(self)?)))
+    }
+}
+
+impl<'a> IntoCorpus<'a> for MemoryCorpus {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        Ok(CorpusRef::Owned(Box::new(self)))
+    }
+}

@@ -1,0 +1,189 @@
+//! Putting a data set together: the one place that knows which supervision takes precedence.
+//!
+//! Relevance judgements come before comparisons, comparisons before orderings and a taxonomy of the
+//! classes, and these before plain labels. Labels beside comparisons are what rows are split and
+//! evaluated by; beside judgements within one corpus they would contradict them.
+
+use super::Dataset;
+use crate::data::{CorpusRef, Groups, Interruptible, IntoCorpus, Narrowing, RowId, Storage};
+use crate::supervision::{
+    ClassOrdering, Comparisons, Judgement, Judgements, Labels, Orderings, Quadruplet, Supervision,
+    Taxonomy, Tree,
+};
+use crate::{Error, Result};
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
+
+/// Puts a [`Dataset`] together. Nothing fails before [`DatasetBuilder::build`].
+pub struct DatasetBuilder<'a> {
+    items: Result<CorpusRef<'a>>,
+    groups: Option<Groups>,
+    queries: Option<Result<CorpusRef<'a>>>,
+    query_groups: Option<Groups>,
+    labels: Option<Labels>,
+    judgements: Option<Vec<Judgement>>,
+    pairs: Option<[Vec<[RowId; 2]>; 2]>,
+    triplets: Option<Vec<[RowId; 3]>>,
+    quadruplets: Option<Vec<Quadruplet>>,
+    orderings: Option<Vec<ClassOrdering>>,
+    tree: Option<Tree>,
+    narrowing: Option<Narrowing>,
+    storage: Storage,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> DatasetBuilder<'a> {
+    pub(super) fn new(items: impl IntoCorpus<'a>) -> Self {
+        DatasetBuilder {
+            items: items.into_corpus(),
+            groups: None,
+            queries: None,
+            query_groups: None,
+            labels: None,
+            judgements: None,
+            pairs: None,
+            triplets: None,
+            quadruplets: None,
+            orderings: None,
+            tree: None,
+            narrowing: None,
+            storage: Storage::default(),
+            stop: None,
+        }
+    }
+
+    /// Queries that are not the items.
+    pub fn queries(mut self, queries: impl IntoCorpus<'a>) -> Self {
+        self.queries = Some(queries.into_corpus());
+        self
+    }
+
+    /// The group (camera, session) of every item.
+    pub fn groups(mut self, groups: impl Into<Option<Groups>>) -> Self {
+        self.groups = groups.into();
+        self
+    }
+
+    /// The group of every query.
+    pub fn query_groups(mut self, groups: impl Into<Option<Groups>>) -> Self {
+        self.query_groups = groups.into();
+        self
+    }
+
+    /// The class of every item: items of one class are relevant to each other.
+    pub fn labels(mut self, labels: impl Into<Option<Labels>>) -> Self {
+        self.labels = labels.into();
+        self
+    }
+
+    /// Relevance judgements (TREC qrels) of items for queries.
+    pub fn qrels(mut self, judgements: Vec<Judgement>) -> Self {
+        self.judgements = Some(judgements);
+        self
+    }
+
+    /// Pairs of similar and of dissimilar rows.
+    pub fn pairs(mut self, similar: Vec<[RowId; 2]>, dissimilar: Vec<[RowId; 2]>) -> Self {
+        self.pairs = Some([similar, dissimilar]);
+        self
+    }
+
+    /// Triplets of rows: anchor, near, far.
+    pub fn triplets(mut self, triplets: Vec<[RowId; 3]>) -> Self {
+        self.triplets = Some(triplets);
+        self
+    }
+
+    /// Quadruplets of rows: a near pair and a far pair.
+    pub fn quadruplets(mut self, quadruplets: Vec<Quadruplet>) -> Self {
+        self.quadruplets = Some(quadruplets);
+        self
+    }
+
+    /// Orderings of the classes by attributes; labels name the classes.
+    pub fn orderings(mut self, orderings: Vec<ClassOrdering>) -> Self {
+        self.orderings = Some(orderings);
+        self
+    }
+
+    /// A tree of the classes; labels name the classes.
+    pub fn taxonomy(mut self, tree: Tree) -> Self {
+        self.tree = Some(tree);
+        self
+    }
+
+    /// How f64 input became f32, to be recorded in models.
+    pub fn narrowing(mut self, narrowing: Option<Narrowing>) -> Self {
+        self.narrowing = narrowing;
+        self
+    }
+
+    /// How much memory derived vectors may take, and where they go beyond it.
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// Set by another thread to end every pass over the data, and every fit, with
+    /// [`Error::Interrupted`].
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// The data set, or an error that says what is missing or does not fit.
+    pub fn build(self) -> Result<Dataset<'a>> {
+        let items = self.items?;
+        let queries = self.queries.transpose()?;
+        let rows = items.len();
+        if let Some(labels) = &self.labels
+            && labels.len() as u64 != rows
+        {
+            return Err(Error::shape("labels", rows, labels.len()));
+        }
+        let needed = |labels: Option<Labels>| labels.ok_or(Error::Unsupervised);
+        let mut evaluation_labels = None;
+        let supervision = if let Some(lines) = self.judgements {
+            Supervision::Judgements(match &queries {
+                Some(queries) => Judgements::new(queries.len(), rows, &lines)?,
+                None if self.labels.is_some() => {
+                    return Err(Error::Data(
+                        "labels and relevance judgements both say what is relevant: expected one \
+                         of them"
+                            .into(),
+                    ));
+                }
+                None => Judgements::within_one(rows, &lines)?,
+            })
+        } else if self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some() {
+            evaluation_labels = self.labels;
+            let [similar, dissimilar] = self.pairs.unwrap_or_default();
+            let comparisons = Comparisons::new(rows)
+                .with_pairs(&similar, &dissimilar)?
+                .with_triplets(&self.triplets.unwrap_or_default())?
+                .with_quadruplets(&self.quadruplets.unwrap_or_default())?;
+            Supervision::Comparisons(comparisons)
+        } else if let Some(orderings) = self.orderings {
+            Supervision::Orderings(Orderings::new(needed(self.labels)?, orderings)?)
+        } else if let Some(tree) = self.tree {
+            Supervision::Taxonomy(Taxonomy::new(needed(self.labels)?, tree)?)
+        } else {
+            Supervision::Labels(needed(self.labels)?)
+        };
+        let stoppable = |corpus: CorpusRef<'a>| match self.stop {
+            Some(stop) => CorpusRef::Owned(Box::new(Interruptible::new(corpus, stop))),
+            None => corpus,
+        };
+        let (items, queries) = (stoppable(items), queries.map(stoppable));
+        let mut data = Dataset::assemble(items, queries, Cow::Owned(supervision))?;
+        data.items.groups = self.groups.map(Cow::Owned);
+        if let Some(queries) = &mut data.queries {
+            queries.groups = self.query_groups.map(Cow::Owned);
+        }
+        data.evaluation_labels = evaluation_labels;
+        data.narrowing = self.narrowing;
+        data.storage = self.storage;
+        data.stop = self.stop;
+        Ok(data)
+    }
+}

@@ -1,0 +1,250 @@
+//! A data set: what is learned from and judged on. Vectors of items, vectors of queries where they are
+//! others, groups (cameras, sessions) and supervision.
+//!
+//! ```
+//! use metra::Dataset;
+//! use metra::linalg::RowBuf;
+//! use metra::supervision::Labels;
+//!
+//! let vectors = RowBuf::from_values(vec![0.0, 1.0, 0.1, 0.9, 1.0, 0.0, 0.9, 0.2], 2)?;
+//! let labels = Labels::from_names(&["cat", "cat", "dog", "dog"])?;
+//! let data = Dataset::builder(vectors).labels(labels).build()?;
+//! assert_eq!((data.items().len(), data.dim()), (4, 2));
+//! # Ok::<(), metra::Error>(())
+//! ```
+//!
+//! The units into which a data set can be split are its rows, or its queries where there are relevance
+//! judgements.
+
+mod builder;
+mod select;
+
+pub use builder::DatasetBuilder;
+
+use crate::data::{Corpus, CorpusRef, Groups, IntoCorpus, Narrowing, Storage, fingerprint};
+use crate::execute::digest;
+use crate::supervision::{Labels, Relevance, Supervision};
+use crate::{Error, Result};
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Vectors of items, of queries where they are others, their groups, and supervision.
+pub struct Dataset<'a> {
+    items: GroupedVectors<'a>,
+    queries: Option<GroupedVectors<'a>>,
+    supervision: Cow<'a, Supervision>,
+    /// Labels to split and to evaluate by where the supervision has none of its own (comparisons).
+    evaluation_labels: Option<Labels>,
+    narrowing: Option<Narrowing>,
+    storage: Storage,
+    stop: Option<&'a AtomicBool>,
+    fingerprint: OnceLock<String>,
+}
+
+/// Vectors with the group of each, where known.
+struct GroupedVectors<'a> {
+    corpus: CorpusRef<'a>,
+    groups: Option<Cow<'a, Groups>>,
+}
+
+impl<'a> Dataset<'a> {
+    /// Items that are their own queries.
+    pub fn new(items: impl IntoCorpus<'a>, supervision: &'a Supervision) -> Result<Self> {
+        Self::assemble(items.into_corpus()?, None, Cow::Borrowed(supervision))
+    }
+
+    /// Items and queries in different corpora of the same dimension.
+    pub fn between(
+        queries: impl IntoCorpus<'a>,
+        items: impl IntoCorpus<'a>,
+        supervision: &'a Supervision,
+    ) -> Result<Self> {
+        let (items, queries) = (items.into_corpus()?, queries.into_corpus()?);
+        Self::assemble(items, Some(queries), Cow::Borrowed(supervision))
+    }
+
+    /// Everything that users have: see [`DatasetBuilder`].
+    pub fn builder(items: impl IntoCorpus<'a>) -> DatasetBuilder<'a> {
+        DatasetBuilder::new(items)
+    }
+
+    fn assemble(
+        items: CorpusRef<'a>,
+        queries: Option<CorpusRef<'a>>,
+        supervision: Cow<'a, Supervision>,
+    ) -> Result<Self> {
+        if supervision.items() != items.len() {
+            let found = supervision.items();
+            return Err(Error::shape("items of the supervision", items.len(), found));
+        }
+        let (query_count, query_dim) = match &queries {
+            Some(queries) => (queries.len(), queries.dim()),
+            None => (items.len(), items.dim()),
+        };
+        if supervision.queries() != query_count {
+            let found = supervision.queries();
+            return Err(Error::shape(
+                "queries of the supervision",
+                query_count,
+                found,
+            ));
+        }
+        if query_dim != items.dim() {
+            return Err(Error::shape(
+                "dimension of the queries",
+                items.dim(),
+                query_dim,
+            ));
+        }
+        if supervision.within() != queries.is_none() {
+            let expected = match supervision.within() {
+                true => "one (the supervision is within it)",
+                false => "two",
+            };
+            let found = if queries.is_none() { "one" } else { "two" };
+            return Err(Error::shape("corpora", expected, found));
+        }
+        if items.is_empty() || query_count == 0 {
+            return Err(Error::shape("rows to learn from", "at least 1", 0));
+        }
+        let plain = |corpus| GroupedVectors {
+            corpus,
+            groups: None,
+        };
+        Ok(Dataset {
+            items: plain(items),
+            queries: queries.map(plain),
+            supervision,
+            evaluation_labels: None,
+            narrowing: None,
+            storage: Storage::default(),
+            stop: None,
+            fingerprint: OnceLock::new(),
+        })
+    }
+
+    /// The items.
+    pub fn items(&self) -> &(dyn Corpus + 'a) {
+        &*self.items.corpus
+    }
+
+    /// The queries: another corpus, or the items themselves.
+    pub fn queries(&self) -> &(dyn Corpus + 'a) {
+        &*self.queries.as_ref().unwrap_or(&self.items).corpus
+    }
+
+    /// Whether queries are another corpus than items.
+    pub fn has_separate_queries(&self) -> bool {
+        self.queries.is_some()
+    }
+
+    /// Groups of the items, where known.
+    pub fn item_groups(&self) -> Option<&Groups> {
+        self.items.groups.as_deref()
+    }
+
+    /// Groups of the queries, where known.
+    pub fn query_groups(&self) -> Option<&Groups> {
+        let queries = self.queries.as_ref().unwrap_or(&self.items);
+        queries.groups.as_deref()
+    }
+
+    /// The supervision.
+    pub fn supervision(&self) -> &Supervision {
+        &self.supervision
+    }
+
+    /// Dimension of the vectors.
+    pub fn dim(&self) -> usize {
+        self.items.corpus.dim()
+    }
+
+    /// How f64 input became f32, where that needed care.
+    pub fn narrowing(&self) -> Option<&Narrowing> {
+        self.narrowing.as_ref()
+    }
+
+    /// A digest over the values of the items, worked out once.
+    pub fn fingerprint(&self) -> Result<&str> {
+        if let Some(known) = self.fingerprint.get() {
+            return Ok(known);
+        }
+        let items = self.items();
+        let found = match items.elsewhere() {
+            Some(_) => digest(items)?,
+            None => fingerprint(items)?,
+        };
+        Ok(self.fingerprint.get_or_init(|| found))
+    }
+
+    /// How much memory derived vectors may take.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The relevance that the supervision implies, or an error that says what a method needs.
+    pub fn relevance(&self, method: &str) -> Result<&dyn Relevance> {
+        let needs = "labels, relevance judgements or similar pairs";
+        (self.supervision.relevance()).ok_or_else(|| self.unusable(method, needs))
+    }
+
+    /// The labels that a method learns from, or an error that says that it needs them.
+    pub fn training_labels(&self, method: &str) -> Result<&Labels> {
+        (self.supervision.as_labels()).ok_or_else(|| self.unusable(method, "class labels"))
+    }
+
+    /// The error of a method that cannot use this supervision.
+    pub fn unusable(&self, method: &str, needs: &str) -> Error {
+        Error::Supervision {
+            learner: method.into(),
+            needs: needs.into(),
+            found: self.supervision.describe(),
+        }
+    }
+
+    /// The labels that rows are split and evaluated by.
+    pub fn labels(&self) -> Option<&Labels> {
+        match &*self.supervision {
+            // The units are queries then, and labels would be those of rows.
+            Supervision::Judgements(_) => None,
+            supervision => supervision.as_labels().or(self.evaluation_labels.as_ref()),
+        }
+    }
+
+    /// The units that can be split: rows, or those queries that have something relevant.
+    pub fn units(&self) -> Vec<u64> {
+        let all = 0..self.supervision.queries();
+        match &*self.supervision {
+            Supervision::Judgements(judgements) => all
+                .filter(|query| !judgements.of(*query).is_empty())
+                .collect(),
+            _ => all.collect(),
+        }
+    }
+
+    /// What the bootstrap resamples: the identity of a row, or the query itself.
+    pub(crate) fn cluster(&self, unit: u64) -> u64 {
+        match self.labels() {
+            Some(labels) => u64::from(labels.of()[unit as usize]),
+            None => unit,
+        }
+    }
+
+    pub(crate) fn stop(&self) -> Option<&'a AtomicBool> {
+        self.stop
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// An error if somebody asked to stop.
+    pub fn check_stop(&self) -> Result<()> {
+        match self.is_stopped() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
+}

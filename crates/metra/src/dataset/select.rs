@@ -1,0 +1,89 @@
+//! Parts of a data set: some of its units, and its vectors after fitted preprocessing.
+
+use super::{Dataset, GroupedVectors};
+use crate::Result;
+use crate::data::{Corpus, CorpusRef, Groups, Subset};
+use crate::supervision::Supervision;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+impl GroupedVectors<'_> {
+    /// The same vectors, borrowed.
+    fn borrowed(&self) -> GroupedVectors<'_> {
+        GroupedVectors {
+            corpus: CorpusRef::Borrowed(&*self.corpus),
+            groups: self.groups.as_deref().map(Cow::Borrowed),
+        }
+    }
+
+    /// Some of the vectors.
+    fn select(&self, rows: &[u64]) -> Result<GroupedVectors<'_>> {
+        let part = Subset::new(&*self.corpus, rows.to_vec())?;
+        Ok(GroupedVectors {
+            corpus: CorpusRef::Owned(Box::new(part)),
+            groups: self.groups.as_ref().map(|g| Cow::Owned(g.select(rows))),
+        })
+    }
+}
+
+impl<'a> Dataset<'a> {
+    /// The part of some units. Of judgements it keeps those of these queries, and all items; of all
+    /// other supervision what it says of these rows alone.
+    pub fn select(&self, units: &[u64]) -> Result<Dataset<'_>> {
+        let (mut items, mut queries) = (self.items.borrowed(), None);
+        let mut evaluation_labels = None;
+        let supervision = match (&*self.supervision, &self.queries) {
+            (Supervision::Judgements(judgements), Some(asking)) => {
+                queries = Some(asking.select(units)?);
+                Supervision::Judgements(judgements.select_queries(units)?)
+            }
+            // The queries are items too: all rows stay, and other queries ask for nothing.
+            (Supervision::Judgements(judgements), None) => {
+                Supervision::Judgements(judgements.restricted_to(units))
+            }
+            (supervision, _) => {
+                // The whole may be one slice, which a list of its rows would hide.
+                if !units.iter().copied().eq(0..self.items.corpus.len()) {
+                    items = self.items.select(units)?;
+                }
+                let labels = self.evaluation_labels.as_ref();
+                evaluation_labels = labels.map(|labels| labels.select(units)).transpose()?;
+                supervision.select(units)?
+            }
+        };
+        Ok(Dataset {
+            items,
+            queries,
+            supervision: Cow::Owned(supervision),
+            evaluation_labels,
+            narrowing: self.narrowing.clone(),
+            storage: self.storage.clone(),
+            stop: self.stop,
+            fingerprint: OnceLock::new(),
+        })
+    }
+
+    /// The same data with other vectors in place of items and queries, row for row.
+    pub(crate) fn with_vectors<'b>(
+        &'b self,
+        mut change: impl FnMut(&'b dyn Corpus, Option<&'b Groups>) -> Result<CorpusRef<'b>>,
+    ) -> Result<Dataset<'b>> {
+        let mut changed = |vectors: &'b GroupedVectors<'a>| -> Result<GroupedVectors<'b>> {
+            let groups = vectors.groups.as_deref();
+            Ok(GroupedVectors {
+                corpus: change(&*vectors.corpus, groups)?,
+                groups: groups.map(Cow::Borrowed),
+            })
+        };
+        Ok(Dataset {
+            items: changed(&self.items)?,
+            queries: self.queries.as_ref().map(changed).transpose()?,
+            supervision: Cow::Borrowed(&self.supervision),
+            evaluation_labels: self.evaluation_labels.clone(),
+            narrowing: None,
+            storage: self.storage.clone(),
+            stop: self.stop,
+            fingerprint: OnceLock::new(),
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! How rows are given classes when a metric is judged by classification.
+
+use crate::data::Corpus;
+use crate::evaluate::{Gaussians, Kin, Measure, knn_classes};
+use crate::model::Space;
+use crate::search::top_k;
+use crate::supervision::{Labels, Tree};
+use crate::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// A classifier over embedded vectors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Classifier {
+    /// A Gaussian for each class, with this share of the pooled covariance in each; the space does
+    /// not matter to it.
+    Gaussian {
+        /// 0 is plain, 1 is one covariance for all classes.
+        share: f64,
+    },
+    /// The majority among the k nearest reference rows.
+    Neighbours {
+        /// How many vote.
+        k: usize,
+    },
+}
+
+impl Default for Classifier {
+    fn default() -> Self {
+        Classifier::Neighbours { k: 5 }
+    }
+}
+
+impl fmt::Display for Classifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Classifier::Gaussian { share: 0.0 } => f.write_str("gaussian"),
+            Classifier::Gaussian { share } => write!(f, "gaussian:{share}"),
+            Classifier::Neighbours { k } => write!(f, "knn:{k}"),
+        }
+    }
+}
+
+impl FromStr for Classifier {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        let found = match (name, value) {
+            ("gaussian", "") => Some(Classifier::Gaussian { share: 0.0 }),
+            ("gaussian", share) => (share.parse().ok()).map(|share| Classifier::Gaussian { share }),
+            ("knn", "") => Some(Classifier::default()),
+            ("knn", k) => (k.parse().ok()).map(|k| Classifier::Neighbours { k }),
+            _ => None,
+        };
+        let found = found.filter(|classifier| classifier.check().is_ok());
+        found.ok_or_else(|| {
+            let expected = "gaussian, gaussian:SHARE with a share from 0 to 1, or knn:K";
+            Error::parameter("classifier", expected, format!("{text:?}"))
+        })
+    }
+}
+
+impl Classifier {
+    /// An error if it cannot classify anything.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Classifier::Gaussian { share } if !(0.0..=1.0).contains(&share) => {
+                Err(Error::parameter("share", "between 0 and 1", share))
+            }
+            Classifier::Neighbours { k: 0 } => Err(Error::parameter("k", "at least 1", 0)),
+            _ => Ok(()),
+        }
+    }
+
+    /// For every measure the value of every asked row: accuracy is 1 where its class is found and 0
+    /// where it is not, and hierarchical accuracy counts a mistake by the tree. Rows of a class that
+    /// no known row has cannot be right.
+    pub(super) fn judge(
+        self,
+        space: Space,
+        asked: (&dyn Corpus, &Labels),
+        known: (&dyn Corpus, &Labels),
+        tree: Option<&Tree>,
+        measures: &[Measure],
+    ) -> Result<Vec<Vec<f64>>> {
+        if let Some(measure) = measures.iter().find(|m| !m.is_of_classes()) {
+            let expected = "accuracy or hierarchical with a classifier";
+            return Err(Error::parameter("measure", expected, measure));
+        }
+        let kin = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
+            (_, false) => None,
+            (Some(tree), true) => Some(Kin::new(tree, asked.1, known.1)?),
+            (None, true) => {
+                let expected = "accuracy, where no taxonomy is given";
+                let found = Measure::HierarchicalAccuracy;
+                return Err(Error::parameter("measure", expected, found));
+            }
+        };
+        let found = match self {
+            Classifier::Gaussian { share } => {
+                Gaussians::fit(known.0, known.1, share)?.classify(asked.0)?
+            }
+            Classifier::Neighbours { k } => {
+                let neighbours = top_k(space, asked.0, known.0, k, false)?;
+                knn_classes(&neighbours, known.1.of())?
+            }
+        };
+        let value = |measure: Measure, found: u32, class: u32| match (measure, &kin) {
+            (Measure::HierarchicalAccuracy, Some(kin)) => kin.accuracy(class, found),
+            _ => {
+                // Parts number their classes each for itself: names say which is which.
+                let is = (found as usize) < known.1.classes()
+                    && known.1.name(found) == asked.1.name(class);
+                f64::from(u8::from(is))
+            }
+        };
+        let pairs = || found.iter().zip(asked.1.of());
+        let values = measures.iter().map(|measure| {
+            let of_rows = pairs().map(|(found, class)| value(*measure, *found, *class));
+            of_rows.collect()
+        });
+        Ok(values.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::linalg::RowBuf;
+
+    #[test]
+    fn names_come_back() {
+        for text in ["gaussian", "gaussian:0.5", "knn:7"] {
+            assert_eq!(text.parse::<Classifier>().unwrap().to_string(), text);
+        }
+        assert_eq!("knn".parse::<Classifier>().unwrap(), Classifier::default());
+        for text in ["", "knn:0", "gaussian:2", "gaussian:NaN", "svm", "knn:x"] {
+            assert!(text.parse::<Classifier>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn classes_are_matched_by_name() {
+        let line = |values: &[f32]| {
+            MemoryCorpus::new(RowBuf::from_values(values.to_vec(), 1).unwrap()).unwrap()
+        };
+        // Known: b around 0, c around 10. Asked: c at 9, a at 0 (unknown), b at 1, c at 2 (wrong).
+        let (known, asked) = (line(&[-1.0, 1.0, 9.0, 11.0]), line(&[9.0, 0.0, 1.0, 2.0]));
+        let known_labels = Labels::from_names(&["b", "b", "c", "c"]).unwrap();
+        let asked_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
+        for classifier in ["gaussian", "gaussian:1", "knn:1"] {
+            let classifier: Classifier = classifier.parse().unwrap();
+            let judge = |tree: Option<&Tree>, measures: &[Measure]| {
+                classifier.judge(
+                    Space::SquaredL2,
+                    (&asked, &asked_labels),
+                    (&known, &known_labels),
+                    tree,
+                    measures,
+                )
+            };
+            let right = judge(None, &[Measure::Accuracy]).unwrap();
+            assert_eq!(right, [[1.0, 0.0, 1.0, 0.0]]);
+            assert!(judge(None, &[Measure::Auc]).is_err());
+            // root > (pair > (a, b), c), heights 2 and 1: a taken for b loses a half, c for b all.
+            let edges = [
+                ("a", "pair"),
+                ("b", "pair"),
+                ("pair", "root"),
+                ("c", "root"),
+            ];
+            let tree = Tree::from_edges(&edges).unwrap();
+            let both = [Measure::HierarchicalAccuracy, Measure::Accuracy];
+            let values = judge(Some(&tree), &both).unwrap();
+            assert_eq!(values, [[1.0, 0.5, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]]);
+            let error = judge(None, &both).unwrap_err().to_string();
+            assert!(error.contains("no taxonomy"), "{error}");
+        }
+    }
+}

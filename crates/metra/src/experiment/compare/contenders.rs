@@ -1,0 +1,57 @@
+//! Who competes where nobody says more than names.
+
+use crate::Result;
+use crate::experiment::definition::{ComparedMethod, Experiment, is_base};
+use crate::pipeline::registry;
+use crate::supervision::Supervision;
+use crate::training::Recipe;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl ComparedMethod {
+    /// A method with the registry's grid, on prepared vectors.
+    pub fn usual(name: String, method: &str, recipe: Recipe) -> Result<Self> {
+        Ok(ComparedMethod {
+            name,
+            method: method.to_owned(),
+            settings: BTreeMap::new(),
+            recipe,
+            grid: registry::find(method)?.open_grid(&BTreeMap::new()),
+            spaces: Vec::new(),
+            published: BTreeMap::new(),
+        })
+    }
+
+    /// The methods named, or without names all that can learn from this and have no kernel; those
+    /// that learn nothing always compete, on the vectors as they are and as prepared.
+    pub fn contenders(
+        named: &[String],
+        supervision: &Supervision,
+        prepare: &Recipe,
+    ) -> Result<Vec<Self>> {
+        let mut chosen: Vec<&str> = Experiment::BASES.to_vec();
+        if named.is_empty() {
+            let fitting = (registry::ENTRIES.iter())
+                .filter(|entry| entry.learns_from(supervision) && !entry.has("kernel"));
+            chosen.extend(fitting.map(|entry| entry.name));
+        } else {
+            for name in named {
+                chosen.push(registry::find(name)?.name);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        chosen.retain(|name| seen.insert(*name));
+        let mut methods = Vec::new();
+        for name in chosen {
+            let plain = match is_base(name) {
+                true => Recipe::default(),
+                false => prepare.clone(),
+            };
+            methods.push(ComparedMethod::usual(name.to_owned(), name, plain)?);
+            if is_base(name) && *prepare != Recipe::default() {
+                let prepared = format!("{name} after {prepare}");
+                methods.push(ComparedMethod::usual(prepared, name, prepare.clone())?);
+            }
+        }
+        Ok(methods)
+    }
+}

@@ -1,0 +1,230 @@
+//! What an experiment is: methods on a data set, under one protocol, with splits and a budget of trials.
+
+use super::compare::DataFacts;
+use super::holdout::{HoldOut, Parts};
+use super::protocol::EvaluationSettings;
+use super::study::{Study, combinations};
+use crate::dataset::Dataset;
+use crate::evaluate::Measure;
+use crate::model::Space;
+use crate::pipeline::{Pipeline, registry};
+use crate::random::Stream;
+use crate::training::Recipe;
+use crate::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is compared, on what, and how.
+#[derive(Clone)]
+pub struct Experiment<'a> {
+    /// Its name.
+    pub name: String,
+    /// What it is about; may be empty.
+    pub about: String,
+    /// How to get it again: a command line.
+    pub command: String,
+    /// The data in words and digests.
+    pub data: DataFacts,
+    /// The data.
+    pub dataset: &'a Dataset<'a>,
+    /// Parts of every split, with the seed of its fits and of the protocol's draws.
+    pub splits: Vec<(Parts, u64)>,
+    /// Whether the test parts together hold every unit once.
+    pub folds: bool,
+    /// What is new in held-out parts.
+    pub holdout: HoldOut,
+    /// How parts are judged.
+    pub judging: EvaluationSettings,
+    /// The measure to choose by.
+    pub criterion: Measure,
+    /// Seed of all draws that are not a split's own.
+    pub seed: u64,
+    /// The methods.
+    pub methods: Vec<ComparedMethod>,
+    /// Name of the method to compare with; `None` for the better one on validation of those that
+    /// learn nothing.
+    pub base: Option<String>,
+    /// Most settings that a method may try on each split.
+    pub budget: usize,
+    /// Factor of successive halving, for learners in steps: all settings take a part of the steps,
+    /// one in this many goes on with this many times more. `None` runs each to its end.
+    pub halving: Option<u32>,
+    /// What was said beforehand about the order of methods.
+    pub claims: Vec<Claim>,
+    /// Facts that learners report and that tables are to show.
+    pub facts: Vec<String>,
+    /// Names of units, for reports.
+    pub names: &'a (dyn Fn(u64) -> String + Sync),
+}
+
+/// One method of a comparison.
+#[derive(Debug, Clone)]
+pub struct ComparedMethod {
+    /// Its name in the comparison.
+    pub name: String,
+    /// The learner.
+    pub method: String,
+    /// Settings that are fixed.
+    pub settings: BTreeMap<String, String>,
+    /// Preparation, unless the grid has some.
+    pub recipe: Recipe,
+    /// Values to try, for parameters and for `prepare`.
+    pub grid: Vec<(String, Vec<String>)>,
+    /// Scores to choose among; empty for all that the learner allows.
+    pub spaces: Vec<Space>,
+    /// What a publication states, by measure.
+    pub published: BTreeMap<Measure, f64>,
+}
+
+/// Something said about the order of two methods.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Name of the method said to be better.
+    pub better: String,
+    /// Name of the method said to be worse.
+    pub worse: String,
+    /// By this measure.
+    pub measure: Measure,
+    /// Who says so.
+    pub source: String,
+    /// A sentence on what came of it; may be empty.
+    pub remark: String,
+}
+
+impl<'a> Experiment<'a> {
+    /// Methods that learn nothing: what vectors are compared by as they are.
+    pub const BASES: [&'static str; 2] = ["euclid", "cosine"];
+
+    /// One method or several on a data set, under one protocol. Names, texts, claims and the budget of
+    /// trials have defaults, which the fields can change.
+    pub fn new(
+        dataset: &'a Dataset<'a>,
+        (splits, holdout): (Vec<(Parts, u64)>, HoldOut),
+        (judging, criterion): (EvaluationSettings, Measure),
+        methods: Vec<ComparedMethod>,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut methods = methods;
+        for method in &mut methods {
+            let entry = registry::find(&method.method)?;
+            let dim = method.recipe.most_dim(dataset.dim());
+            entry.limit_rank(&mut method.settings, &method.grid, dim);
+        }
+        Ok(Experiment {
+            name: String::new(),
+            about: String::new(),
+            command: String::new(),
+            data: DataFacts {
+                text: dataset.supervision().describe(),
+                fingerprint: dataset.fingerprint()?.to_owned(),
+                supervision: dataset.supervision().fingerprint(),
+            },
+            dataset,
+            splits,
+            folds: false,
+            holdout,
+            judging,
+            criterion,
+            seed,
+            methods,
+            base: None,
+            budget: usize::MAX,
+            halving: None,
+            claims: Vec::new(),
+            facts: Vec::new(),
+            names: &|unit| unit.to_string(),
+        })
+    }
+
+    /// An error if something cannot be compared as asked, before any time is spent on it.
+    pub fn check(&self) -> Result<()> {
+        if self.holdout == HoldOut::None {
+            let expected = "one that leaves something to judge by";
+            return Err(Error::parameter("holdout", expected, self.holdout));
+        }
+        if self.splits.is_empty() || self.methods.is_empty() {
+            let what = "splits and methods to compare";
+            return Err(Error::shape(what, "at least 1 of each", 0));
+        }
+        if self.budget == 0 {
+            return Err(Error::parameter("trials", "at least 1", 0));
+        }
+        if self.halving.is_some_and(|factor| factor < 2) {
+            let found = self.halving.unwrap_or(0);
+            return Err(Error::parameter("halving", "at least 2", found));
+        }
+        let mut names = BTreeSet::new();
+        for (number, method) in self.methods.iter().enumerate() {
+            if !names.insert(method.name.as_str()) {
+                let name = format!("{:?} twice", method.name);
+                return Err(Error::parameter("names of methods", "different", name));
+            }
+            let study = self.study(number, 0);
+            for tried in self.combinations(number) {
+                let (settings, recipe) = study.with(&tried)?;
+                study.spaces_of(&Pipeline::named(&method.method, &settings, &recipe)?)?;
+            }
+        }
+        let known = |what: &str, name: &str| {
+            if names.contains(name) {
+                return Ok(());
+            }
+            let all: Vec<&str> = self.methods.iter().map(|m| m.name.as_str()).collect();
+            let expected = format!("the name of a method ({})", all.join(", "));
+            Err(Error::parameter(what, expected, format!("{name:?}")))
+        };
+        if let Some(base) = &self.base {
+            known("base", base)?;
+        } else if !self.methods.iter().any(|m| is_base(&m.method)) {
+            let expected = "euclid or cosine among the methods, or the name of another as base";
+            return Err(Error::parameter("base", expected, "none of them"));
+        }
+        for claim in &self.claims {
+            known("claim", &claim.better)?;
+            known("claim", &claim.worse)?;
+            if !self.judging.measures.contains(&claim.measure) {
+                let expected = "one of those measured";
+                return Err(Error::parameter(
+                    "measure of a claim",
+                    expected,
+                    claim.measure,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The study of one method on one split.
+    pub(super) fn study(&self, method: usize, split: usize) -> Study<'a> {
+        let (method, seed) = (&self.methods[method], self.splits[split].1);
+        Study {
+            data: self.dataset,
+            method: method.method.clone(),
+            settings: method.settings.clone(),
+            recipe: method.recipe.clone(),
+            grid: method.grid.clone(),
+            spaces: method.spaces.clone(),
+            base: self.base.as_deref().and_then(|name| name.parse().ok()),
+            judging: EvaluationSettings {
+                seed,
+                ..self.judging.clone()
+            },
+            criterion: self.criterion,
+            seed,
+        }
+    }
+
+    /// What a method tries: all of its grid, or as many of it as the budget allows, drawn by the
+    /// seed and the same on every split.
+    pub(super) fn combinations(&self, method: usize) -> Vec<Vec<(String, String)>> {
+        let all = combinations(&self.methods[method].grid);
+        let mut stream = Stream::new(self.seed, "budget", method as u64);
+        let kept = stream.choose(all.len() as u64, self.budget);
+        kept.into_iter()
+            .map(|at| all[at as usize].clone())
+            .collect()
+    }
+}
+
+pub(super) fn is_base(method: &str) -> bool {
+    Experiment::BASES.contains(&method)
+}

@@ -1,0 +1,35 @@
+//! Experiments: settings chosen on validation parts, one look at each test part, and what that says, with
+//! an interval. Every front end runs one: training is an experiment with one method, a comparison one with
+//! many; the gate and the label budget are built on it.
+
+mod attributes;
+mod budget;
+mod classifier;
+pub mod compare;
+pub mod cost;
+mod definition;
+mod embedded_part;
+mod evaluation;
+mod folds;
+mod gate;
+mod holdout;
+mod protocol;
+mod ranked;
+mod repeat;
+mod retrieval_task;
+mod scores;
+mod study;
+mod train;
+
+pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
+pub use classifier::Classifier;
+pub use definition::{Claim, ComparedMethod, Experiment};
+pub use folds::{folds, pool};
+pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
+pub use holdout::{HoldOut, Parts, Portion, hold_out};
+pub use protocol::{EvaluationSettings, Protocol, check_protocol};
+pub use ranked::{Answer, Ranking};
+pub use repeat::{MeanAndDeviation, Summary, summarise};
+pub use scores::Scores;
+pub use study::{Chosen, Trial, Verdicts};
+pub use train::SplitResult;

@@ -1,0 +1,441 @@
+//! One method on one split: settings chosen on the validation part, a fit with them, and one look at the
+//! test part.
+
+use super::classifier::Classifier;
+use super::protocol::{EvaluationSettings, Protocol};
+use super::scores::Scores;
+use crate::dataset::Dataset;
+use crate::evaluate::{Comparison, Measure};
+use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
+use crate::pipeline::{Fitted, Pipeline};
+use crate::training::{Observer, Recipe, Run};
+use crate::{Error, Result};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is to be learned, and how it is to be chosen.
+pub(super) struct Study<'a> {
+    /// The data.
+    pub(super) data: &'a Dataset<'a>,
+    /// Name of the learner.
+    pub method: String,
+    /// Its parameters; those not named keep their defaults.
+    pub settings: BTreeMap<String, String>,
+    /// Preprocessing.
+    pub recipe: Recipe,
+    /// Values to try, for parameters and for `prepare`; all combinations are tried.
+    pub grid: Vec<(String, Vec<String>)>,
+    /// Scores to choose among; empty for all that the learner allows.
+    pub spaces: Vec<Space>,
+    /// The base to beat; `None` for the better of Euclid and cosine on validation.
+    pub base: Option<Space>,
+    /// How parts are judged.
+    pub judging: EvaluationSettings,
+    /// The measure to choose by.
+    pub criterion: Measure,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// One combination of settings with its value on validation.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trial {
+    /// Values of the tried parameters.
+    pub settings: BTreeMap<String, String>,
+    /// Best score after the map.
+    pub space: String,
+    /// Value of the criterion; `None` where the fit failed.
+    pub value: Option<f64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// All settings of the learner that differ from its defaults.
+    pub settings: BTreeMap<String, String>,
+    /// The preprocessing.
+    pub recipe: Recipe,
+    /// The score after the map.
+    pub space: Space,
+    /// Steps after which validation was best, for learners that work in steps.
+    pub last_step: Option<u64>,
+    /// Value of the criterion on validation.
+    pub value: Option<f64>,
+    /// All trials in order.
+    pub trials: Vec<Trial>,
+}
+
+/// Base and learned on the test part.
+pub struct Verdicts {
+    /// Scores of the base.
+    pub base: Scores,
+    /// Scores of the learned metric.
+    pub learned: Scores,
+    /// One comparison a measure.
+    pub rows: Vec<(Measure, Comparison)>,
+    /// The same for queries some of whose relevant items training had seen as relevant, and for
+    /// those with none; with judgements only, and where there are such queries.
+    pub seen: Vec<(Measure, Comparison)>,
+    /// See `seen`.
+    pub unseen: Vec<(Measure, Comparison)>,
+    /// The queries of `seen`; `None` without judgements.
+    pub(super) seen_queries: Option<BTreeSet<u64>>,
+}
+
+impl<'a> Study<'a> {
+    /// The spaces to choose among.
+    pub(super) fn spaces_of(&self, pipeline: &Pipeline) -> Result<Vec<Space>> {
+        let allowed = pipeline.spaces();
+        if self.spaces.is_empty() {
+            return Ok(allowed.to_vec());
+        }
+        match self.spaces.iter().find(|space| !allowed.contains(space)) {
+            None => Ok(self.spaces.clone()),
+            Some(space) => {
+                let expected = format!("one that {} allows", self.method);
+                Err(Error::parameter("score", expected, space))
+            }
+        }
+    }
+
+    fn pipeline(&self, chosen: &Chosen) -> Result<Pipeline> {
+        let pipeline = Pipeline::named(&self.method, &chosen.settings, &chosen.recipe)?;
+        Ok(pipeline.score(chosen.space))
+    }
+
+    /// Choose settings, score and number of steps on the validation part.
+    pub(super) fn choose(
+        &self,
+        train: &[u64],
+        validation: &[u64],
+        observer: &mut dyn Observer,
+    ) -> Result<Chosen> {
+        let combinations = combinations(&self.grid);
+        if validation.is_empty() {
+            let [only] = &combinations[..] else {
+                return Err(Error::parameter(
+                    "tune",
+                    "a single value where no validation part is held out",
+                    format!("{} combinations", combinations.len()),
+                ));
+            };
+            let (settings, recipe) = self.with(only)?;
+            let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
+            return Ok(Chosen {
+                space: self.spaces_of(&pipeline)?[0],
+                settings,
+                recipe,
+                last_step: None,
+                value: None,
+                trials: Vec::new(),
+            });
+        }
+        let mut best: Option<Chosen> = None;
+        let mut trials = Vec::new();
+        let mut first_error = None;
+        for (number, tried) in combinations.iter().enumerate() {
+            let mut text: Vec<String> = tried.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            if text.is_empty() {
+                text.push("fit".into());
+            }
+            observer.begin(&format!(
+                "{}/{} {}",
+                number + 1,
+                combinations.len(),
+                text.join(" ")
+            ));
+            let outcome = self.trial(tried, (train, validation), None, observer);
+            let mut trial = Trial {
+                settings: tried.iter().cloned().collect(),
+                space: String::new(),
+                value: None,
+                failure: None,
+            };
+            match outcome {
+                Ok(chosen) => {
+                    trial.space = chosen.space.to_string();
+                    trial.value = chosen.value;
+                    if best.as_ref().is_none_or(|b| chosen.value > b.value) {
+                        best = Some(chosen);
+                    }
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => {
+                    trial.failure = Some(error.to_string());
+                    first_error.get_or_insert(error);
+                }
+            }
+            if let Some(value) = trial.value {
+                let score = &trial.space;
+                observer.note(&format!(
+                    "{}: {} {value:.4} ({score})",
+                    text.join(" "),
+                    self.criterion
+                ));
+            }
+            trials.push(trial);
+        }
+        match (best, first_error) {
+            (Some(mut chosen), _) => {
+                chosen.trials = trials;
+                Ok(chosen)
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(Error::Data("there was nothing to try".into())),
+        }
+    }
+
+    /// Settings and preparation with these values in place.
+    pub(super) fn with(
+        &self,
+        tried: &[(String, String)],
+    ) -> Result<(BTreeMap<String, String>, Recipe)> {
+        let mut settings = self.settings.clone();
+        let mut recipe = self.recipe.clone();
+        for (name, value) in tried {
+            if name == "prepare" {
+                recipe = value.parse()?;
+            } else {
+                settings.insert(name.clone(), value.clone());
+            }
+        }
+        Ok((settings, recipe))
+    }
+
+    /// Fit with these values on the first part and judge by the criterion on the second; a learner
+    /// in steps takes at most `last_step` of them.
+    pub(super) fn trial(
+        &self,
+        tried: &[(String, String)],
+        (train, validation): (&[u64], &[u64]),
+        last_step: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Chosen> {
+        let (settings, recipe) = self.with(tried)?;
+        let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
+        let spaces = self.spaces_of(&pipeline)?;
+        let judging = EvaluationSettings {
+            measures: vec![self.criterion],
+            ..self.judging.clone()
+        };
+        let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space)> {
+            let dim = self.data.dim();
+            let chain = Chain::new(dim, steps.to_vec(), map.clone(), spaces[0])?;
+            let scores = self
+                .data
+                .evaluate_part(&chain, &spaces, validation, train, &judging)?;
+            let mut best: Option<(f64, Space)> = None;
+            let mut failure = None;
+            for (space, scores) in spaces.iter().zip(scores) {
+                match scores {
+                    Ok(scores) => {
+                        let value = scores.mean(self.criterion);
+                        if best.is_none_or(|(b, _)| value > b) {
+                            best = Some((value, *space));
+                        }
+                    }
+                    // A zero vector rules cosine out, not the method.
+                    Err(error) => failure = Some(error),
+                }
+            }
+            match (best, failure) {
+                (Some(best), _) => Ok(best),
+                (None, Some(error)) => Err(error),
+                (None, None) => Err(Error::Data("there is no score to compare by".into())),
+            }
+        };
+        let validate = |steps: &[Step], map: &Map| best_space(steps, map).map(|(value, _)| value);
+        let mut run = Run {
+            seed: self.seed,
+            observer: Some(observer),
+            last_step,
+            ..Run::default()
+        };
+        let part = self.data.select(train)?;
+        let fitted = pipeline.fit_chain(&part, &mut run, Some(&validate))?;
+        let (value, space) = best_space(fitted.chain.steps(), fitted.chain.map())?;
+        Ok(Chosen {
+            settings,
+            recipe,
+            space,
+            last_step: fitted.facts.get("best_step").map(|s| *s as u64),
+            value: Some(value),
+            trials: Vec::new(),
+        })
+    }
+
+    /// Fit with what was chosen on some units.
+    pub(super) fn fit(
+        &self,
+        units: &[u64],
+        chosen: &Chosen,
+        observer: &mut dyn Observer,
+    ) -> Result<Fitted> {
+        let mut run = Run {
+            seed: self.seed,
+            observer: Some(observer),
+            last_step: chosen.last_step,
+            ..Run::default()
+        };
+        let part = self.data.select(units)?;
+        self.pipeline(chosen)?.fit_chain(&part, &mut run, None)
+    }
+
+    /// The model of a fit, with what the test part said.
+    pub(super) fn model(
+        &self,
+        chosen: &Chosen,
+        fitted: Fitted,
+        held_out: Option<HeldOut>,
+    ) -> Result<Model> {
+        (self.pipeline(chosen)?).model(self.data, fitted, self.seed, held_out)
+    }
+
+    /// Judge the vectors as they are. Where a Gaussian a class cannot be had of them, as with more
+    /// dimensions than rows, their five nearest neighbours vote instead.
+    pub(super) fn judge_base(
+        &self,
+        spaces: &[Space],
+        units: &[u64],
+        trained: &[u64],
+        judging: &EvaluationSettings,
+    ) -> Result<Vec<Result<Scores>>> {
+        let chain = Chain::identity(self.data.dim(), Space::SquaredL2);
+        let scores = (self.data).evaluate_part(&chain, spaces, units, trained, judging)?;
+        if !matches!(scores.first(), Some(Err(Error::Covariance { .. }))) {
+            return Ok(scores);
+        }
+        let voting = EvaluationSettings {
+            protocol: Protocol::Classify(Classifier::Neighbours { k: 5 }),
+            ..judging.clone()
+        };
+        (self.data).evaluate_part(&chain, spaces, units, trained, &voting)
+    }
+
+    /// The base: what was asked for, or the better of Euclid and cosine on the validation part.
+    pub(super) fn choose_base(&self, train: &[u64], validation: &[u64]) -> Result<Space> {
+        if let Some(base) = self.base {
+            return Ok(base);
+        }
+        if validation.is_empty() {
+            return Ok(Space::SquaredL2);
+        }
+        let spaces = [Space::SquaredL2, Space::Cosine];
+        let judging = EvaluationSettings {
+            measures: vec![self.criterion],
+            ..self.judging.clone()
+        };
+        let scores = self.judge_base(&spaces, validation, train, &judging)?;
+        let mut scores = scores.into_iter();
+        let (euclid, cosine) = (scores.next(), scores.next());
+        let euclid = euclid.transpose()?.map_or(0.0, |s| s.mean(self.criterion));
+        Ok(match cosine {
+            Some(Ok(cosine)) if cosine.mean(self.criterion) > euclid => Space::Cosine,
+            _ => Space::SquaredL2,
+        })
+    }
+
+    /// Judge a metric on the test part.
+    pub(super) fn scores(&self, fitted: &Chain, test: &[u64], trained: &[u64]) -> Result<Scores> {
+        let space = crate::model::Embedding::space(fitted);
+        let scores = (self.data).evaluate_part(fitted, &[space], test, trained, &self.judging)?;
+        let scores = only(scores)?;
+        if scores.queries().is_empty() {
+            return Err(Error::Data(format!(
+                "none of the {} test queries has anything relevant among what is searched",
+                scores.skipped()
+            )));
+        }
+        Ok(scores)
+    }
+
+    /// Judge base and learned on the test part.
+    pub(super) fn judge_test(
+        &self,
+        fitted: &Chain,
+        base: Space,
+        test: &[u64],
+        trained: &[u64],
+    ) -> Result<Verdicts> {
+        let base = only(self.judge_base(&[base], test, trained, &self.judging)?)?;
+        let learned = self.scores(fitted, test, trained)?;
+        let seen_queries = self.data.seen_queries(test, trained);
+        Verdicts::new(base, learned, seen_queries, self.seed)
+    }
+}
+
+pub(super) fn only(scores: Vec<Result<Scores>>) -> Result<Scores> {
+    (scores.into_iter().next()).unwrap_or_else(|| Err(Error::Data("no scores".into())))
+}
+
+impl Verdicts {
+    pub(super) fn new(
+        base: Scores,
+        learned: Scores,
+        seen_queries: Option<BTreeSet<u64>>,
+        seed: u64,
+    ) -> Result<Self> {
+        let compare = |base: &Scores, learned: &Scores| -> Result<Vec<(Measure, Comparison)>> {
+            (base.measures().iter())
+                .map(|measure| Ok((*measure, learned.against(base, *measure, seed)?)))
+                .collect()
+        };
+        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+        if let Some(known) = &seen_queries {
+            for (which, target) in [(true, &mut seen), (false, &mut unseen)] {
+                let base = base.filter(|q| known.contains(&q) == which);
+                if !base.queries().is_empty() {
+                    let learned = learned.filter(|q| known.contains(&q) == which);
+                    *target = compare(&base, &learned)?;
+                }
+            }
+        }
+        Ok(Verdicts {
+            rows: compare(&base, &learned)?,
+            base,
+            learned,
+            seen,
+            unseen,
+            seen_queries,
+        })
+    }
+}
+
+/// All combinations of a grid, in order; one empty combination for an empty grid.
+pub(super) fn combinations(grid: &[(String, Vec<String>)]) -> Vec<Vec<(String, String)>> {
+    let mut all = vec![Vec::new()];
+    for (name, values) in grid {
+        all = (all.iter())
+            .flat_map(|so_far| {
+                values.iter().map(move |value| {
+                    let mut next: Vec<(String, String)> = so_far.clone();
+                    next.push((name.clone(), value.clone()));
+                    next
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_of_a_grid() {
+        let grid = [
+            ("a".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
+            ("b".to_owned(), vec!["x".to_owned()]),
+        ];
+        let all = combinations(&grid);
+        assert_eq!(all.len(), 2);
+        assert_eq!(
+            all[1],
+            vec![("a".into(), "2".into()), ("b".into(), "x".into())]
+        );
+        assert_eq!(combinations(&[]).len(), 1);
+    }
+}

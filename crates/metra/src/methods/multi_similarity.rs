@@ -1,0 +1,106 @@
+//! Multi-Similarity: pairs of a batch weighted by how they compare with the other pairs of the same
+//! anchor, the informative ones mined first. Wang, Han, Huang, Dong & Scott, "Multi-Similarity Loss
+//! with General Pair Weighting for Deep Metric Learning", CVPR 2019; equation numbers are the paper's.
+//!
+//! With cosines S of an anchor i, positives P and negatives N (both mined, eq. 11 and 12: a negative
+//! must be above the lowest positive less ε, a positive below the highest negative plus ε), the loss
+//! is the mean over anchors of (eq. 15)
+//! 1/α·ln(1 + Σ_P e^{−α(S − λ)}) + 1/β·ln(1 + Σ_N e^{β(S − λ)}).
+//!
+//! Departs from it: the paper's λ is `base` here. An anchor without mined pairs counts in the mean.
+
+use crate::Result;
+use crate::dataset::Dataset;
+use crate::model::{Map, Space};
+use crate::supervision::SupervisionKind;
+use crate::training::in_batch::batch::Kind;
+use crate::training::in_batch::cosines::{Counts, PairLoss, Terms};
+use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
+use crate::training::local_sgd::LocalSgd;
+use crate::training::parameters::{Bound, parameters};
+use crate::training::{Method, Run};
+
+parameters! {
+    /// Low-rank map in which, by cosine, rows are nearer to relevant than to irrelevant others of a
+    /// batch, the hardest pairs counting most. Learns from labels, relevance judgements or similar
+    /// pairs. A step costs O(b·d·rank + b²·rank) for b = batch + drawn rows, and memory does not grow
+    /// with the number of rows. Use it where the whole ranking matters (mAP) and classes have several
+    /// rows; compare by cosine.
+    pub struct MultiSimilarity {
+        /// Sharpness α for positives.
+        alpha: f64 = 2.0 => Bound::Above(0.0),
+        /// Sharpness β for negatives.
+        beta: f64 = 10.0 => Bound::Above(0.0),
+        /// Cosine at which pulling and pushing turn: λ of the paper.
+        base: f64 = 0.5,
+        /// Margin ε of the mining; 2 or more takes all pairs.
+        epsilon: f64 = 0.3,
+    }
+    shared {
+        /// Batches and the map that is trained on them.
+        training: InBatchTraining = InBatchTraining {
+            rate: 0.01,
+            ..InBatchTraining::default()
+        },
+    }
+}
+
+impl WithoutProxies for MultiSimilarity {
+    fn training(&self) -> &InBatchTraining {
+        &self.training
+    }
+}
+
+impl Method for MultiSimilarity {
+    const NAME: &'static str = "multi-similarity";
+    const SUMMARY: &'static str =
+        "Low-rank map by cosine: pairs of a batch weighted by how hard they are.";
+    const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const GRID: &'static [(&'static str, &'static [&'static str])] =
+        &[("epsilon", &["0.3", "2"]), ("rate", &["0.003", "0.01"])];
+
+    fn spaces(&self) -> &'static [Space] {
+        &SPACES
+    }
+
+    fn local_sgd(&self) -> Option<&dyn LocalSgd> {
+        Some(self)
+    }
+
+    fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
+        train(Self::NAME, &self.training, self, None, data, run)
+    }
+}
+
+impl PairLoss for MultiSimilarity {
+    fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64 {
+        let of = |kind: Kind| (cosines.iter().zip(kinds)).filter(move |(_, k)| **k == kind);
+        // No two cosines differ by more than 2.
+        let (all, epsilon) = (self.epsilon >= 2.0, self.epsilon as f32);
+        let lowest = of(Kind::Positive)
+            .map(|(s, _)| *s)
+            .fold(f32::INFINITY, f32::min);
+        let highest = of(Kind::Negative)
+            .map(|(s, _)| *s)
+            .fold(f32::NEG_INFINITY, f32::max);
+        let (alpha, beta, base) = (self.alpha as f32, self.beta as f32, self.base as f32);
+        let (mut pulled, mut pushed) = (Terms::default(), Terms::default());
+        for (place, (s, kind)) in cosines.iter().zip(kinds).enumerate() {
+            match kind {
+                Kind::Positive if all || *s - epsilon < highest => {
+                    pulled.push(place, -alpha * (s - base));
+                }
+                Kind::Negative if all || *s + epsilon > lowest => {
+                    pushed.push(place, beta * (s - base));
+                }
+                _ => {}
+            }
+        }
+        let share = 1.0 / counts.anchors.max(1) as f64;
+        let loss = pulled.soft_sum() / self.alpha + pushed.soft_sum() / self.beta;
+        cosines.fill(0.0);
+        pulled.place(-share, cosines);
+        pushed.place(share, cosines);
+        loss * share
+    }
+}

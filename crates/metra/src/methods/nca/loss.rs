@@ -1,0 +1,208 @@
+//! Minus the mean chance of picking a row of one's own class, and its slope by every mapped row.
+//!
+//! Two passes over all pairs in blocks of rows. The first one takes each row's normaliser and chance P_i.
+//! With them the pull between two rows is known from their distance alone,
+//!
+//!   s_jk = p_jk (same − P_j) + p_kj (same − P_k),
+//!
+//! so that the second one has all that moves row j beside it: the slope of the chances' sum by z_j is
+//! −2 (z_j Σ_k s_jk − Σ_k s_jk z_k), one product a block. Nothing is scattered, so sums keep their order.
+
+use crate::linalg::{RowBuf, Rows, cross, exponential, mix, squared_norms, vectorized};
+use crate::training::full_batch::MappedLoss;
+use crate::{Error, Result};
+use faer::{Accum, MatRef};
+use rayon::prelude::*;
+
+/// Rows whose distances to all others are made at once.
+const BLOCK: usize = 64;
+
+/// The loss over rows of these classes.
+pub(super) struct NcaLoss<'a> {
+    classes: &'a [u32],
+}
+
+impl<'a> NcaLoss<'a> {
+    pub(super) fn new(classes: &'a [u32]) -> Self {
+        NcaLoss { classes }
+    }
+
+    /// Squared distances of some rows to all, row after row; a row to itself is infinitely far.
+    fn distances(mapped: Rows<'_>, squared: &[f32], first: usize, out: &mut Vec<f32>) -> usize {
+        let end = (first + BLOCK).min(mapped.len());
+        out.resize((end - first) * mapped.len(), 0.0);
+        cross(mapped.slice(first, end), mapped, -2.0, out);
+        for (place, row) in out.chunks_exact_mut(mapped.len()).enumerate() {
+            let own = squared[first + place];
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (value, other) in row.iter_mut().zip(squared) {
+                        *value = (*value + own + other).max(0.0);
+                    }
+                },
+            );
+            row[first + place] = f32::INFINITY;
+        }
+        end
+    }
+
+    /// For every row the logarithm of its normaliser and its chance.
+    fn chances(&self, mapped: Rows<'_>, squared: &[f32]) -> Vec<(f32, f32)> {
+        let blocks: Vec<Vec<(f32, f32)>> = (0..mapped.len())
+            .into_par_iter()
+            .step_by(BLOCK)
+            .map_init(Vec::new, |buffer, first| {
+                let end = Self::distances(mapped, squared, first, buffer);
+                let rows = buffer.chunks_exact(mapped.len()).zip(first..end);
+                rows.map(|(row, number)| self.chance(row, number)).collect()
+            })
+            .collect();
+        blocks.concat()
+    }
+
+    fn chance(&self, distances: &[f32], number: usize) -> (f32, f32) {
+        let nearest = distances.iter().copied().fold(f32::INFINITY, f32::min);
+        if nearest == f32::INFINITY {
+            return (0.0, 0.0);
+        }
+        let class = self.classes[number];
+        let (mut all, mut same) = (0.0_f64, 0.0_f64);
+        for (distances, classes) in distances.chunks(64).zip(self.classes.chunks(64)) {
+            let (mut part, mut of_class) = (0.0_f32, 0.0_f32);
+            for (distance, other) in distances.iter().zip(classes) {
+                let weight = exponential(nearest - distance);
+                part += weight;
+                of_class += if *other == class { weight } else { 0.0 };
+            }
+            all += f64::from(part);
+            same += f64::from(of_class);
+        }
+        (all.ln() as f32 - nearest, (same / all) as f32)
+    }
+}
+
+impl MappedLoss for NcaLoss<'_> {
+    fn evaluate(&self, mapped: Rows<'_>) -> Result<(f64, RowBuf)> {
+        let (count, rank) = (mapped.len(), mapped.dim());
+        let mut squared = Vec::new();
+        squared_norms(mapped, &mut squared);
+        if !squared.iter().all(|s| s.is_finite()) {
+            return Err(Error::Diverged {
+                step: 0,
+                what: "the mapped rows".into(),
+            });
+        }
+        let chances = self.chances(mapped, &squared);
+        let factor = 1.0 / count as f32;
+        let mut slopes = RowBuf::zeros(count, rank);
+        slopes
+            .values_mut()
+            .par_chunks_mut(BLOCK * rank)
+            .enumerate()
+            .for_each_init(Vec::new, |buffer, (block, out)| {
+                let first = block * BLOCK;
+                let end = Self::distances(mapped, &squared, first, buffer);
+                let mut sums = Vec::with_capacity(BLOCK);
+                for (row, number) in buffer.chunks_exact_mut(count).zip(first..end) {
+                    sums.push(self.pulls(row, number, &chances));
+                }
+                let pulls = MatRef::from_row_major_slice(buffer, end - first, count);
+                // The loss is minus the mean: its slope is 2/n (z_j Σ s − Σ s z).
+                mix(pulls, mapped, -2.0 * factor, Accum::Replace, out);
+                let own = mapped.slice(first, end);
+                for ((out, own), sum) in out.chunks_exact_mut(rank).zip(own.iter()).zip(sums) {
+                    for (out, own) in out.iter_mut().zip(own) {
+                        *out += 2.0 * factor * sum * own;
+                    }
+                }
+            });
+        let total: f64 = chances.iter().map(|(_, chance)| f64::from(*chance)).sum();
+        Ok((-total / count as f64, slopes))
+    }
+}
+
+impl NcaLoss<'_> {
+    /// Replace a row's distances by its pulls; gives their sum.
+    fn pulls(&self, row: &mut [f32], number: usize, chances: &[(f32, f32)]) -> f32 {
+        let class = self.classes[number];
+        let (log, chance) = chances[number];
+        let others = self.classes.iter().zip(chances);
+        let mut sum = 0.0_f64;
+        for (value, (other, (other_log, other_chance))) in row.iter_mut().zip(others) {
+            let same = f32::from(*other == class);
+            let to = exponential(-*value - log) * (same - chance);
+            let from = exponential(-*value - other_log) * (same - other_chance);
+            *value = to + from;
+            sum += f64::from(*value);
+        }
+        sum as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic::Nuisance;
+
+    /// By the definition, in f64.
+    fn dense(rows: &[Vec<f64>], classes: &[u32]) -> f64 {
+        let count = rows.len();
+        let mut total = 0.0;
+        for i in 0..count {
+            let weight = |j: usize| {
+                let squares = rows[i].iter().zip(&rows[j]).map(|(a, b)| (a - b).powi(2));
+                (-squares.sum::<f64>()).exp()
+            };
+            let others = (0..count).filter(|j| *j != i);
+            let all: f64 = others.clone().map(weight).sum();
+            let same: f64 = others
+                .filter(|j| classes[*j] == classes[i])
+                .map(weight)
+                .sum();
+            total += same / all;
+        }
+        -total / count as f64
+    }
+
+    #[test]
+    fn value_and_slope_are_those_of_the_definition() {
+        // More rows than a block, classes of different sizes.
+        let set = Nuisance {
+            classes: 4,
+            signal: 2,
+            noise: 1,
+            seed: 3,
+        }
+        .rows(150);
+        let classes: Vec<u32> = (0..150_u32).map(|row| (row * row) % 5).collect();
+        let rows: Vec<Vec<f64>> = (set.corpus.rows().iter())
+            .map(|row| row.iter().map(|v| f64::from(*v)).collect())
+            .collect();
+        let (value, slopes) = NcaLoss::new(&classes).evaluate(set.corpus.rows()).unwrap();
+        assert!((value - dense(&rows, &classes)).abs() < 1e-5, "{value}");
+        for (row, column) in [(0, 0), (70, 2), (149, 1), (33, 0)] {
+            let at = |by: f64| {
+                let mut moved = rows.clone();
+                moved[row][column] += by;
+                dense(&moved, &classes)
+            };
+            let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
+            let found = f64::from(slopes.row(row)[column]);
+            assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn far_rows_pick_their_nearest_and_a_lone_row_none() {
+        let rows = [0.0_f32, 1e4, 1.0002e4];
+        let (value, slopes) =
+            (NcaLoss::new(&[0, 0, 0]).evaluate(Rows::new(&rows, 1).unwrap())).unwrap();
+        assert_eq!(value, -1.0);
+        assert!(slopes.values().iter().all(|s| s.abs() < 1e-6));
+        let lone = NcaLoss::new(&[0])
+            .evaluate(Rows::new(&[3.0], 1).unwrap())
+            .unwrap();
+        assert_eq!(lone.0, 0.0);
+    }
+}

@@ -1,0 +1,204 @@
+//! Qwise as a learner: each form finds the signal, blocks are searched in order, and nonsense is
+//! named.
+
+use super::*;
+use crate::data::synthetic::Nuisance;
+use crate::data::{Batch, MemoryCorpus};
+use crate::model::{Chain, Metric};
+use crate::search::top_k;
+use crate::supervision::{Comparisons, Labels};
+
+const SET: Nuisance = Nuisance {
+    classes: 8,
+    signal: 4,
+    noise: 8,
+    seed: 2,
+};
+
+fn fit(settings: Qwise, corpus: &MemoryCorpus, supervision: &Supervision) -> (Map, Run<'static>) {
+    let data = Dataset::new(corpus, supervision).unwrap();
+    let mut run = Run::new(3);
+    let map = settings.checked().unwrap().fit(&data, &mut run).unwrap();
+    (map, run)
+}
+
+fn small(form: Form) -> Qwise {
+    Qwise {
+        form,
+        count: 2000,
+        ..Qwise::default()
+    }
+}
+
+#[test]
+fn weights_find_the_columns_that_tell_classes_apart() {
+    let set = SET.rows(200);
+    let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+    let (map, run) = fit(small(Form::Diagonal), &set.corpus, &labels);
+    let Map::Diagonal(factors) = map else {
+        panic!("expected a diagonal map")
+    };
+    let least = factors[..4].iter().copied().fold(f32::MAX, f32::min);
+    let most = factors[4..].iter().copied().fold(0.0, f32::max);
+    assert!(least > 3.0 * most, "{factors:?}");
+    assert!(run.facts["kkt_residual"] < 1e-7);
+    assert_eq!(run.facts["constraints"], 2000.0);
+}
+
+#[test]
+fn blocks_are_searched_in_the_order_of_their_dissimilarity() {
+    let set = SET.rows(1100);
+    let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+    let settings = Qwise {
+        block: 2,
+        ..small(Form::Blocks)
+    };
+    let space = settings.clone().checked().unwrap().spaces()[0];
+    assert_eq!(space, Space::Blocks { size: 2 });
+    let (map, _) = fit(settings, &set.corpus, &labels);
+    let Map::Diagonal(factors) = &map else {
+        panic!("expected a diagonal map")
+    };
+    // One weight a block: its columns share it, and the signal's two blocks have the most.
+    assert!(factors.chunks(2).all(|block| block[0] == block[1]));
+    assert!(factors[0].min(factors[2]) > factors[4..].iter().copied().fold(0.0, f32::max));
+    let chain = Chain::new(12, Vec::new(), map.clone(), space).unwrap();
+    assert!(chain.embedding().is_none());
+    let mut scores = Vec::new();
+    let rows = set.corpus.rows();
+    let queries = Batch::new(rows.slice(0, 30));
+    chain
+        .dissimilarity(&queries, &Batch::new(rows), &mut scores)
+        .unwrap();
+    // By hand in f64: Σ_b w_b |x_b − y_b|.
+    let by_hand = |a: &[f32], b: &[f32]| -> f64 {
+        let blocks = a.chunks(2).zip(b.chunks(2)).zip(factors.chunks(2));
+        blocks
+            .map(|((a, b), w)| {
+                let squares = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2));
+                f64::from(w[0]) * squares.sum::<f64>().sqrt()
+            })
+            .sum()
+    };
+    for (item, score) in scores[..1100].iter().enumerate() {
+        let expected = by_hand(rows.row(0), rows.row(item));
+        assert!((f64::from(*score) - expected).abs() < 1e-4 * expected.max(1.0));
+    }
+    // More items than a tile, so that the last tile is filled up.
+    let mut mapped = RowBuf::empty(12);
+    map.apply(0, crate::model::Side::Item, rows, &mut mapped)
+        .unwrap();
+    let items = MemoryCorpus::new(mapped.clone()).unwrap();
+    let queries = Subset::new(&items, (0..30).collect()).unwrap();
+    let found = top_k(space, &queries, &items, 1100, false).unwrap();
+    for query in 0..30 {
+        let own = &scores[query * 1100..(query + 1) * 1100];
+        let mut order: Vec<u64> = (0..1100).collect();
+        order.sort_by(|a, b| own[*a as usize].total_cmp(&own[*b as usize]).then(a.cmp(b)));
+        assert_eq!(found.ids_of(query), order);
+        for (id, score) in found.ids_of(query).iter().zip(found.scores_of(query)) {
+            assert_eq!(*score, own[*id as usize]);
+        }
+    }
+    assert!(top_k(Space::Blocks { size: 5 }, &queries, &items, 1, false).is_err());
+}
+
+#[test]
+fn pairs_join_in_with_a_threshold() {
+    let set = SET.rows(120);
+    let mut random = Stream::new(1, "pairs test", 0);
+    let (mut similar, mut dissimilar) = (Vec::new(), Vec::new());
+    while similar.len() < 100 || dissimilar.len() < 100 {
+        let pair = [random.below(120), random.below(120)];
+        let same = set.classes[pair[0] as usize] == set.classes[pair[1] as usize];
+        match (pair[0] == pair[1], same) {
+            (true, _) => {}
+            (_, true) => similar.push(pair),
+            (_, false) => dissimilar.push(pair),
+        }
+    }
+    let said = Comparisons::new(120)
+        .with_pairs(&similar, &dissimilar)
+        .unwrap();
+    let (map, run) = fit(
+        small(Form::Diagonal),
+        &set.corpus,
+        &Supervision::Comparisons(said),
+    );
+    // A distance beyond the threshold says "dissimilar": right for most pairs it learned from.
+    let Map::Diagonal(factors) = map else {
+        panic!("expected a diagonal map")
+    };
+    let threshold = run.facts["threshold"];
+    let distance = |pair: &[RowId; 2]| -> f64 {
+        let (a, b) = (
+            set.corpus.rows().row(pair[0] as usize),
+            set.corpus.rows().row(pair[1] as usize),
+        );
+        let terms = a.iter().zip(b).zip(&factors);
+        terms
+            .map(|((a, b), f)| f64::from(f * (a - b)).powi(2))
+            .sum()
+    };
+    let right = similar.iter().filter(|p| distance(p) < threshold).count()
+        + dissimilar
+            .iter()
+            .filter(|p| distance(p) > threshold)
+            .count();
+    let all = similar.len() + dissimilar.len();
+    assert!(right as f64 > 0.85 * all as f64, "{right} of {all}");
+}
+
+#[test]
+fn a_full_matrix_finds_the_signal_with_a_low_rank() {
+    for rows in [200, 11] {
+        let set = Nuisance { classes: 3, ..SET }.rows(rows);
+        let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+        let settings = Qwise {
+            count: 1000,
+            lambda: 2e-3,
+            ..small(Form::Full)
+        };
+        let (map, run) = fit(settings, &set.corpus, &labels);
+        let Map::LowRank(map) = map else {
+            panic!("expected a low-rank map")
+        };
+        assert_eq!(map.output_dim() as f64, run.facts["rank"]);
+        assert!(map.output_dim() <= 8, "{}", map.output_dim());
+        if rows == 200 {
+            let part = |range: std::ops::Range<usize>| -> f32 {
+                let weights = map.weights();
+                let rows = weights.iter();
+                rows.map(|row| row[range.clone()].iter().map(|v| v * v).sum::<f32>())
+                    .sum()
+            };
+            let (signal, noise) = (part(0..4), part(4..12));
+            assert!(signal > 5.0 * noise, "{signal} {noise}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let set = SET.rows(50);
+    let problem_of = |supervision: &Supervision, settings: Qwise| {
+        let data = Dataset::new(&set.corpus, supervision).unwrap();
+        let learner = settings.checked().unwrap();
+        let error = learner.fit(&data, &mut Run::new(1)).unwrap_err();
+        error.to_string()
+    };
+    let nothing = Supervision::Comparisons(Comparisons::new(50));
+    let error = problem_of(&nothing, Qwise::default());
+    assert!(error.starts_with("qwise needs quadruplets"), "{error}");
+    let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
+    let uneven = Qwise {
+        block: 5,
+        ..small(Form::Blocks)
+    };
+    assert!(problem_of(&labels, uneven).contains("block must be a divisor of 12"));
+    let huge = Qwise {
+        block: 5000,
+        ..Qwise::default()
+    };
+    assert!(huge.checked().is_err());
+}

@@ -1,0 +1,321 @@
+//! WARCA: a low-rank Mahalanobis metric by the WARP loss with an approximately orthonormal map.
+//! Jose & Fleuret, "Scalable Metric Learning via Weighted Approximate Rank Component Analysis",
+//! ECCV 2016; equation numbers are the paper's.
+//!
+//! Departs from it: the loss term of the gradient has factor 1 (the distance is not squared);
+//! S excludes i = j and pairs at distance 0 have no gradient; the data are scaled to unit mean
+//! distance of relevant pairs before γ and λ are applied, since AON pins the scale of W; one pool
+//! of negatives serves a minibatch, so that a step is a handful of matrix products; Adam instead
+//! of plain SGD; with fewer rows than dimensions training runs in exactly reduced coordinates.
+
+mod kernel;
+mod preconditioned;
+
+pub use crate::training::kernel::KernelKind;
+pub use crate::training::training_space::Start;
+pub use crate::training::warp::{RankWeights, Sampling, Violators};
+pub use kernel::{KernelWarca, Optimiser};
+
+use crate::Result;
+use crate::data::Corpus;
+use crate::dataset::Dataset;
+use crate::linalg::{RowBuf, Rows, Symmetric};
+use crate::model::Map;
+use crate::optimize::Adam;
+use crate::random::Stream;
+use crate::supervision::{Relevance, SupervisionKind};
+use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
+use crate::training::orthonormal::pull_to_orthonormal;
+use crate::training::parameters::{Bound, Choice, parameters, require_rank};
+use crate::training::training_space::TrainingSpace;
+use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
+use crate::training::{Method, Run};
+use faer::Mat;
+
+/// What keeps the map in bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Regulariser {
+    /// ‖WWᵀ − I‖², approximately orthonormal rows.
+    Aon,
+    /// ‖W‖².
+    Frobenius,
+}
+
+impl Choice for Regulariser {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("aon", Regulariser::Aon),
+        ("frobenius", Regulariser::Frobenius),
+    ];
+}
+
+parameters! {
+    /// Low-rank Mahalanobis distance that puts relevant items at the top of the ranking. Learns
+    /// from labels, relevance judgements or similar pairs. A step costs O((batch + pool)·d·rank) and
+    /// memory does not grow with the number of rows, so it serves corpora larger than memory. Use it
+    /// when the first answers matter most and a closed form such as LDA leaves room.
+    pub struct Warca {
+        /// Numbers in a mapped vector.
+        rank: usize = 64 => Bound::AtLeast(1.0),
+        /// Margin by which irrelevant items must be farther, where relevant pairs are at mean
+        /// distance 1.
+        margin: f64 = 0.25 => Bound::Above(0.0),
+        /// Strength of the regulariser. 1e-4 for known classes; more for new identities.
+        lambda: f64 = 1e-4 => Bound::AtLeast(0.0),
+        /// Adam's rate at the start; it falls linearly to 0.
+        rate: f64 = 0.01 => Bound::Above(0.0),
+        /// Relevant pairs in a minibatch.
+        batch: usize = 512 => Bound::AtLeast(1.0),
+        /// Items drawn as possible negatives for a minibatch.
+        pool: usize = 512 => Bound::AtLeast(1.0),
+        /// How a rank is estimated.
+        sampling: Sampling = Sampling::Pool,
+        /// Which violators push.
+        violators: Violators = Violators::All,
+        /// Weights of ranks.
+        weights: RankWeights = RankWeights::Harmonic,
+        /// What keeps the map in bounds.
+        regulariser: Regulariser = Regulariser::Aon,
+        /// Where training starts.
+        start: Start = Start::Pca,
+        /// Subtract the training mean before mapping; matters for cosine and dot only.
+        centre: bool = true,
+    }
+    shared {
+        /// When it validates and stops.
+        schedule: Schedule = Schedule::of(1000),
+    }
+}
+
+impl Warca {
+    fn warp(&self) -> Warp {
+        Warp {
+            margin: self.margin as f32,
+            squared: false,
+            sampling: self.sampling,
+            violators: self.violators,
+            weights: self.weights.clone(),
+            truncation: 1.0,
+        }
+    }
+}
+
+impl Method for Warca {
+    const NAME: &'static str = "warca";
+    const SUMMARY: &'static str =
+        "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.";
+    const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const GRID: &'static [(&'static str, &'static [&'static str])] =
+        &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])];
+
+    fn local_sgd(&self) -> Option<&dyn LocalSgd> {
+        Some(self)
+    }
+
+    fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
+        let settings = self;
+        require_rank(settings.rank, data.dim())?;
+        let relevance = data.relevance("warca")?;
+        check_relevance(relevance)?;
+        let field = TrainingSpace::new(data)?;
+        train(settings, "warca", relevance, &field, run)
+    }
+}
+
+impl LocalSgd for Warca {
+    fn planned_steps(&self) -> u64 {
+        self.schedule.steps
+    }
+
+    fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
+        require_rank(self.rank, data.dim())?;
+        let field = TrainingSpace::plain(data, shared.mean.clone());
+        let map = field.start("warca", self.start, self.rank, seed)?;
+        Ok(State::new(map).into_numbers())
+    }
+
+    fn advance(
+        &self,
+        shard: &Dataset<'_>,
+        shared: &SharedState,
+        range: StepRange,
+        state: &mut Vec<f32>,
+    ) -> Result<f64> {
+        let field = TrainingSpace::plain(shard, shared.mean.clone());
+        let to_map = |map: &RowBuf| finished(map, shared, self.centre);
+        let relevance = shard.relevance("warca")?;
+        let mut training = Training::new(self, relevance, &field, shared.scale, &to_map);
+        let mut moving = State::from_numbers(self.rank, shard.dim(), state)?;
+        let loss = take(&mut training, &mut moving, range)?;
+        *state = moving.into_numbers();
+        Ok(loss)
+    }
+
+    fn end(&self, shared: &SharedState, state: &[f32]) -> Result<Map> {
+        let state = State::from_numbers(self.rank, shared.mean.len(), state)?;
+        finished(&state.map, shared, self.centre)
+    }
+}
+
+/// Adam over minibatches, in the coordinates of the field.
+fn train(
+    settings: &Warca,
+    learner: &str,
+    relevance: &dyn Relevance,
+    field: &TrainingSpace<'_>,
+    run: &mut Run<'_>,
+) -> Result<Map> {
+    let scale = field.pair_scale(relevance, run.seed)?;
+    run.facts.insert("scale".into(), scale);
+    let inverse = (1.0 / scale) as f32;
+    let map = field.start(learner, settings.start, settings.rank, run.seed)?;
+    let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
+    let mut training = Training::new(settings, relevance, field, scale, &carry_back);
+    let state = State::new(map);
+    let map = descend(settings.schedule, &mut training, state, run)?;
+    if let Map::LowRank(map) = &map {
+        run.facts
+            .insert("condition".into(), condition(map.weights())?);
+    }
+    Ok(map)
+}
+
+/// Ratio of the extreme singular values of a map (the paper's Fig. 2a), at most 1e12: beyond that
+/// the smaller one is rounding.
+fn condition(map: Rows<'_>) -> Result<f64> {
+    let entry = |row: usize, column: usize| {
+        let pairs = map.row(row).iter().zip(map.row(column));
+        pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let gram = Symmetric::new(Mat::from_fn(map.len(), map.len(), entry))?.eigen()?;
+    let largest = gram.values.first().copied().unwrap_or(1.0);
+    let smallest = gram.values.last().copied().unwrap_or(1.0);
+    if largest <= 0.0 {
+        return Ok(1e12);
+    }
+    Ok((largest / smallest.max(1e-24 * largest)).sqrt())
+}
+
+/// The map with Adam's memory of it.
+#[derive(Clone)]
+struct State {
+    map: RowBuf,
+    adam: Adam,
+}
+
+impl State {
+    fn new(map: RowBuf) -> Self {
+        let adam = Adam::new(map.values().len());
+        State { map, adam }
+    }
+
+    fn into_numbers(self) -> Vec<f32> {
+        let mut numbers = self.map.values().to_vec();
+        self.adam.write(&mut numbers);
+        numbers
+    }
+
+    fn from_numbers(rank: usize, dim: usize, numbers: &[f32]) -> Result<Self> {
+        let [(map, adam)] = restored([(rank, dim)], numbers)?;
+        Ok(State { map, adam })
+    }
+}
+
+/// Minibatches over vectors in whatever coordinates they are given.
+struct Training<'a> {
+    settings: &'a Warca,
+    relevance: &'a dyn Relevance,
+    queries: &'a dyn Corpus,
+    items: &'a dyn Corpus,
+    centre: Option<Vec<f32>>,
+    inverse: f32,
+    warp: Warp,
+    workspace: Workspace,
+    batch: Minibatch,
+    rows: RowBuf,
+    /// The map in the coordinates of the data.
+    to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+}
+
+impl<'a> Training<'a> {
+    fn new(
+        settings: &'a Warca,
+        relevance: &'a dyn Relevance,
+        field: &'a TrainingSpace<'_>,
+        scale: f64,
+        to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
+    ) -> Self {
+        Training {
+            settings,
+            relevance,
+            queries: field.queries(),
+            items: field.items(),
+            centre: field.centre(),
+            inverse: (1.0 / scale) as f32,
+            warp: settings.warp(),
+            workspace: Workspace::default(),
+            batch: Minibatch::default(),
+            rows: RowBuf::empty(field.dim()),
+            to_map,
+        }
+    }
+}
+
+impl Descent for Training<'_> {
+    type State = State;
+
+    fn step(&mut self, state: &mut State, step: u64, remaining: f64, seed: u64) -> Result<Outcome> {
+        let settings = self.settings;
+        let mut random = Stream::new(seed, "warca batch", step);
+        let pool = (settings.sampling != Sampling::Exact).then_some(settings.pool);
+        self.batch
+            .draw(self.relevance, settings.batch, pool, &mut random);
+        let centre = self.centre.as_deref();
+        self.batch.fetch(
+            self.queries,
+            self.items,
+            centre,
+            self.inverse,
+            &mut self.rows,
+        )?;
+        let outcome = self.workspace.gradient(
+            &self.warp,
+            self.relevance,
+            &self.batch,
+            &state.map,
+            self.rows.rows(),
+            (seed, step),
+        )?;
+        self.regularise(&state.map);
+        let rate = (settings.rate * remaining) as f32;
+        let gradient = self.workspace.gradient.values();
+        state.adam.step(state.map.values_mut(), gradient, rate);
+        check_finite(state.map.values(), outcome.loss, step)?;
+        Ok(outcome.into())
+    }
+
+    fn map(&self, state: &State) -> Result<Map> {
+        (self.to_map)(&state.map)
+    }
+}
+
+impl Training<'_> {
+    /// Add the regulariser's gradient: 2λ(WWᵀ − I)W (eq. 19) or λW.
+    fn regularise(&mut self, map: &RowBuf) {
+        let lambda = self.settings.lambda as f32;
+        if lambda == 0.0 {
+            return;
+        }
+        match self.settings.regulariser {
+            Regulariser::Frobenius => {
+                let gradient = self.workspace.gradient.values_mut();
+                for (gradient, value) in gradient.iter_mut().zip(map.values()) {
+                    *gradient += lambda * value;
+                }
+            }
+            Regulariser::Aon => {
+                pull_to_orthonormal(map, lambda, &mut self.workspace.gradient);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What was learned: a metric, its embedding, and the space in which embedded vectors are compared;
+//! and what a vector store must hold so that it finds the same (`Plan`).
+
+mod chain;
+mod contents;
+mod embed;
+mod indefinite;
+mod low_rank;
+mod map;
+mod model_file;
+mod plan;
+mod space;
+
+pub use chain::{Chain, Step};
+pub use contents::{Decision, Gain, HeldOut, Model, Origin};
+pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
+pub use indefinite::{Indefinite, Signs};
+pub use low_rank::LowRank;
+pub use map::{KernelMap, Map};
+pub use plan::{Distance, Element, Plan, Store, Surveyed, Way, Wish, agreement, fold};
+pub use space::Space;
+
+use crate::Result;
+use crate::data::Batch;
+use crate::linalg::RowBuf;
+
+/// A dissimilarity between queries and items: smaller is nearer, always.
+///
+/// Law: where [`Metric::embedding`] is given, the order by [`Metric::dissimilarity`] equals the
+/// order by its [`Space`] over embedded vectors, wherever scores differ by more than 1e-5 of their
+/// range.
+pub trait Metric: Send + Sync {
+    /// Numbers in an input vector.
+    fn input_dim(&self) -> usize;
+
+    /// Dissimilarity of every query to every item, row-major (queries × items).
+    fn dissimilarity(
+        &self,
+        queries: &Batch<'_>,
+        items: &Batch<'_>,
+        out: &mut Vec<f32>,
+    ) -> Result<()>;
+
+    /// How to embed queries and items so that a plain vector search gives the same order; `None`
+    /// for metrics that have no finite embedding.
+    fn embedding(&self) -> Option<&dyn Embedding>;
+}
+
+/// Maps into a space that vector stores can search. Queries and items have a map each, which may
+/// differ.
+pub trait Embedding: Send + Sync {
+    /// How embedded vectors are compared.
+    fn space(&self) -> Space;
+
+    /// Numbers in an input vector.
+    fn input_dim(&self) -> usize;
+
+    /// Numbers in an embedded vector.
+    fn output_dim(&self) -> usize;
+
+    /// Embed queries; `first` is the number of the first row, for error messages.
+    fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()>;
+
+    /// Embed items; `first` is the number of the first row, for error messages.
+    fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()>;
+}

@@ -1,0 +1,180 @@
+//! A pipeline: preprocessing, a method and a score. Fitting it to a data set gives a model.
+//!
+//! ```
+//! use metra::{Dataset, Pipeline, methods::Warca};
+//! # use metra::{data::synthetic::Nuisance, supervision::Labels};
+//! # let set = Nuisance { classes: 10, signal: 4, noise: 12, seed: 7 }.rows(200);
+//! # let labels = Labels::from_numbers(&set.classes)?;
+//! let data = Dataset::builder(&set.corpus).labels(labels).build()?;
+//! let pipeline = Pipeline::new(Warca { rank: 4, ..Warca::default() }).prepare("centre+l2")?;
+//! let model = pipeline.fit(&data)?;
+//! assert_eq!(model.output_dim(), 4);
+//! # Ok::<(), metra::Error>(())
+//! ```
+
+pub mod distributed;
+pub mod registry;
+
+use crate::Result;
+use crate::dataset::Dataset;
+use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step};
+use crate::training::preprocessing::{PreparedCorpus, prepared};
+use crate::training::{AnyMethod, Method, Observer, Recipe, Run};
+use std::collections::BTreeMap;
+
+/// Preprocessing, method and score.
+pub struct Pipeline {
+    recipe: Recipe,
+    method: Box<dyn AnyMethod>,
+    space: Option<Space>,
+}
+
+/// Evaluates fitted steps and a map on a validation part; larger is better.
+pub(crate) type ValidateSteps<'a> = dyn Fn(&[Step], &Map) -> Result<f64> + 'a;
+
+/// What a fit gave, before anything is known of where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Fitted {
+    /// Preprocessing, map and space.
+    pub(crate) chain: Chain,
+    /// All parameters of the method, as text.
+    parameters: BTreeMap<String, String>,
+    /// Facts that the method reported.
+    pub(crate) facts: BTreeMap<String, f64>,
+    /// Names of the dimensions of a mapped vector, where they have names.
+    pub(crate) outputs: Vec<String>,
+}
+
+impl Pipeline {
+    /// A method without preprocessing, compared in its own first choice of spaces.
+    pub fn new(method: impl Method) -> Self {
+        Pipeline {
+            recipe: Recipe::default(),
+            method: Box::new(method),
+            space: None,
+        }
+    }
+
+    /// A method of the registry by name, after preprocessing; settings not named keep their defaults.
+    pub fn named(
+        method: &str,
+        settings: &BTreeMap<String, String>,
+        recipe: &Recipe,
+    ) -> Result<Self> {
+        Ok(Pipeline {
+            recipe: recipe.clone(),
+            method: registry::find(method)?.build(settings)?,
+            space: None,
+        })
+    }
+
+    /// Preprocessing before the method: steps joined by `+`, such as `sqrt+centre`.
+    pub fn prepare(mut self, recipe: &str) -> Result<Self> {
+        self.recipe = recipe.parse()?;
+        Ok(self)
+    }
+
+    /// How mapped vectors are compared.
+    pub fn score(mut self, space: Space) -> Self {
+        self.space = Some(space);
+        self
+    }
+
+    /// The spaces in which the result may be compared.
+    pub fn spaces(&self) -> &'static [Space] {
+        self.method.spaces()
+    }
+
+    /// Method, parameters and preprocessing as text: what a fit depends on beside data and seed.
+    pub fn describe(&self) -> (String, BTreeMap<String, String>, String) {
+        let name = self.method.name().to_owned();
+        (name, self.method.parameters(), self.recipe.to_string())
+    }
+
+    /// Fit to a data set, with seed 1.
+    pub fn fit(&self, data: &Dataset<'_>) -> Result<Model> {
+        self.fit_with(data, &mut Run::new(1))
+    }
+
+    /// Fit to a data set under given circumstances.
+    pub fn fit_with(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Model> {
+        let fitted = self.fit_chain(data, run, None)?;
+        self.model(data, fitted, run.seed, None)
+    }
+
+    /// Preprocessing, map and space; `validate` evaluates them on the way.
+    pub(crate) fn fit_chain(
+        &self,
+        data: &Dataset<'_>,
+        run: &mut Run<'_>,
+        validate: Option<&ValidateSteps<'_>>,
+    ) -> Result<Fitted> {
+        let steps = self.recipe.fit(data.items(), data.item_groups())?;
+        let memory = data.storage().memory;
+        let map = {
+            let data = data.with_vectors(|corpus, groups| {
+                prepared(PreparedCorpus::new(corpus, groups, &steps), memory)
+            })?;
+            // A caller's own validation sees maps alone; ours sees the steps before them too.
+            let own = run.validate.is_some() || validate.is_some();
+            let mut given = run.validate.as_deref_mut();
+            let mut validate = |map: &Map| match (&mut given, validate) {
+                (Some(given), _) => given(map),
+                (None, Some(validate)) => validate(&steps, map),
+                (None, None) => Ok(0.0),
+            };
+            let mut inner = Run {
+                seed: run.seed,
+                observer: run.observer.as_deref_mut().map(|o| o as &mut dyn Observer),
+                validate: if own { Some(&mut validate) } else { None },
+                last_step: run.last_step,
+                stop: data.stop(),
+                facts: std::mem::take(&mut run.facts),
+                outputs: Vec::new(),
+            };
+            let map = self.method.fit(&data, &mut inner);
+            let Run { facts, outputs, .. } = inner;
+            (run.facts, run.outputs) = (facts, outputs);
+            map?
+        };
+        self.assemble(data.dim(), steps, map, run)
+    }
+
+    fn assemble(
+        &self,
+        dim: usize,
+        steps: Vec<Step>,
+        map: Map,
+        run: &mut Run<'_>,
+    ) -> Result<Fitted> {
+        let first = self.method.spaces().first().copied();
+        let space = self.space.or(first).unwrap_or(Space::SquaredL2);
+        Ok(Fitted {
+            chain: Chain::new(dim, steps, map, space)?,
+            parameters: self.method.parameters(),
+            facts: std::mem::take(&mut run.facts),
+            outputs: std::mem::take(&mut run.outputs),
+        })
+    }
+
+    /// The model of a fit: with the record of how it came about from this data set.
+    pub(crate) fn model(
+        &self,
+        data: &Dataset<'_>,
+        fitted: Fitted,
+        seed: u64,
+        held_out: Option<HeldOut>,
+    ) -> Result<Model> {
+        let origin = Origin {
+            method: self.method.name().to_owned(),
+            parameters: fitted.parameters,
+            prepare: self.recipe.to_string(),
+            seed,
+            data: data.fingerprint()?.to_owned(),
+            supervision: data.supervision().fingerprint(),
+            facts: fitted.facts,
+            held_out,
+        };
+        Model::new(data.narrowing().cloned(), fitted.chain, origin)?.with_outputs(fitted.outputs)
+    }
+}

@@ -1,0 +1,196 @@
+//! All methods by name: what `metra methods` lists and every front end builds from.
+
+use crate::methods::qwise::{Attributes, Qwise, RankSvm};
+use crate::methods::slr::{Slr, SlrAdapter};
+use crate::methods::warca::{KernelWarca, Warca};
+use crate::methods::{
+    Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn, Loreta, Mfa,
+    Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, ProxyAnchor, SupCon, Svmml, Whitening,
+    Xqda,
+};
+use crate::supervision::{Supervision, SupervisionKind};
+use crate::training::{AnyMethod, Method, Parameter};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// One method of the registry.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence on what it does.
+    pub summary: &'static str,
+    /// What it learns from; nothing for a method that uses vectors alone.
+    pub needs: &'static [SupervisionKind],
+    /// Its parameters.
+    pub parameters: fn() -> Vec<Parameter>,
+    /// Values worth trying on a validation part where nobody says which.
+    pub grid: &'static [(&'static str, &'static [&'static str])],
+    build: fn(&BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>>,
+}
+
+/// All methods, simplest first.
+pub const ENTRIES: &[Entry] = &[
+    Entry::of::<Euclid>(),
+    Entry::of::<Cosine>(),
+    Entry::of::<Pca>(),
+    Entry::of::<Whitening>(),
+    Entry::of::<Lda>(),
+    Entry::of::<Kissme>(),
+    Entry::of::<Xqda>(),
+    Entry::of::<Lfda>(),
+    Entry::of::<KernelLfda>(),
+    Entry::of::<Mfa>(),
+    Entry::of::<Lmnn>(),
+    Entry::of::<Nca>(),
+    Entry::of::<Itml>(),
+    Entry::of::<Oasis>(),
+    Entry::of::<Loreta>(),
+    Entry::of::<Mlr>(),
+    Entry::of::<Mlapg>(),
+    Entry::of::<Svmml>(),
+    Entry::of::<Pcca>(),
+    Entry::of::<KernelPcca>(),
+    Entry::of::<Warca>(),
+    Entry::of::<KernelWarca>(),
+    Entry::of::<Frml>(),
+    Entry::of::<MultiSimilarity>(),
+    Entry::of::<SupCon>(),
+    Entry::of::<ProxyAnchor>(),
+    Entry::of::<Slr>(),
+    Entry::of::<SlrAdapter>(),
+    Entry::of::<Qwise>(),
+    Entry::of::<Attributes>(),
+    Entry::of::<RankSvm>(),
+];
+
+/// The entry with this name.
+pub fn find(name: &str) -> Result<&'static Entry> {
+    ENTRIES.iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ENTRIES.iter().map(|e| e.name).collect();
+        Error::parameter(
+            "method",
+            format!("one of {}", names.join(", ")),
+            format!("{name:?}"),
+        )
+    })
+}
+
+/// Names of the methods that hold a condition with their defaults, separated by commas.
+pub(crate) fn names(holds: impl Fn(&dyn AnyMethod) -> bool) -> String {
+    let able = ENTRIES.iter().filter(|entry| {
+        let built = entry.build(&BTreeMap::new());
+        built.is_ok_and(|method| holds(method.as_ref()))
+    });
+    able.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Entry {
+    const fn of<M: Method>() -> Self {
+        Entry {
+            name: M::NAME,
+            summary: M::SUMMARY,
+            needs: M::NEEDS,
+            parameters: M::describe,
+            grid: M::GRID,
+            build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
+        }
+    }
+
+    /// The method with these parameters; those not named keep their defaults.
+    pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>> {
+        (self.build)(values)
+    }
+
+    /// Set the rank to the vectors' dimension where the default is greater and nobody said
+    /// otherwise: it would be an error nobody made. A kernel's space has more dimensions.
+    pub fn limit_rank(
+        &self,
+        settings: &mut BTreeMap<String, String>,
+        grid: &[(String, Vec<String>)],
+        dim: usize,
+    ) {
+        let tuned = grid.iter().any(|(name, _)| name == "rank");
+        let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
+        let default = default.and_then(|p| p.default.parse::<usize>().ok());
+        let said = tuned || settings.contains_key("rank");
+        if default.is_some_and(|rank| rank > dim) && !said && !self.has("kernel") {
+            settings.insert("rank".into(), dim.to_string());
+        }
+    }
+
+    /// Values worth trying of the parameters that are not fixed.
+    pub fn open_grid(&self, fixed: &BTreeMap<String, String>) -> Vec<(String, Vec<String>)> {
+        (self.grid.iter())
+            .filter(|(name, _)| !fixed.contains_key(*name))
+            .map(|(name, values)| {
+                let values = values.iter().map(|v| (*v).to_owned()).collect();
+                ((*name).to_owned(), values)
+            })
+            .collect()
+    }
+
+    /// Whether it can learn from this.
+    pub fn learns_from(&self, supervision: &Supervision) -> bool {
+        let given = supervision.kinds();
+        self.needs.is_empty() || self.needs.iter().any(|kind| given.contains(kind))
+    }
+
+    /// Whether it has a parameter of this name.
+    pub fn has(&self, parameter: &str) -> bool {
+        (self.parameters)().iter().any(|p| p.name == parameter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_builds_with_its_defaults_and_keeps_its_name() {
+        for entry in ENTRIES {
+            let learner = entry.build(&BTreeMap::new()).unwrap();
+            assert_eq!(learner.name(), entry.name);
+            let listed: Vec<_> = (entry.parameters)().iter().map(|p| p.name).collect();
+            assert!(
+                learner
+                    .parameters()
+                    .keys()
+                    .all(|k| listed.contains(&k.as_str()))
+            );
+            for (name, values) in entry.grid {
+                for value in *values {
+                    let settings = BTreeMap::from([((*name).to_owned(), (*value).to_owned())]);
+                    assert!(
+                        entry.build(&settings).is_ok(),
+                        "{}: {name}={value}",
+                        entry.name
+                    );
+                }
+            }
+            // What a learner records can be set again.
+            assert!(entry.build(&learner.parameters()).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_open_grid_leaves_out_what_is_fixed() {
+        let fixed = BTreeMap::from([("margin".to_owned(), "1".to_owned())]);
+        let grid = find("warca").unwrap().open_grid(&fixed);
+        assert!(grid.iter().all(|(name, _)| name != "margin"));
+        assert!(grid.iter().any(|(name, _)| name == "lambda"));
+    }
+
+    #[test]
+    fn unknown_names_are_errors_that_list_the_known() {
+        let error = find("nearest").err().unwrap().to_string();
+        assert!(error.contains("warca"), "{error}");
+        let values = BTreeMap::from([("lamda".to_owned(), "1".to_owned())]);
+        let error = find("warca")
+            .unwrap()
+            .build(&values)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("lambda"), "{error}");
+    }
+}

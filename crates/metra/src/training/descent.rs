@@ -1,0 +1,220 @@
+//! The course of a learner that works in steps: progress, validation on the way, early stopping and
+//! the best state kept.
+
+use super::parameters::{Bound, parameters};
+use super::{Progress, Run};
+use crate::model::Map;
+use crate::{Error, Result};
+use std::time::Instant;
+
+parameters! {
+    /// How many steps a method takes, how often it validates and when it stops.
+    #[derive(Copy)]
+    pub struct Schedule {
+        /// Steps at most: minibatches, or steps over all rows.
+        steps: u64 = 1000,
+        /// Validate this many times along the way and keep the best map.
+        checks: u64 = 10,
+        /// Stop after this many validations without a new best.
+        patience: u64 = 4 => Bound::AtLeast(1.0),
+    }
+}
+
+impl Schedule {
+    /// This many steps at most.
+    pub fn of(steps: u64) -> Self {
+        Schedule {
+            steps,
+            ..Schedule::default()
+        }
+    }
+}
+
+/// What a step found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Outcome {
+    /// Mean loss of the minibatch.
+    pub(crate) loss: f64,
+    /// Of learners of ranking: share of violated pairs, mean estimated rank.
+    pub(crate) ranking: Option<(f64, f64)>,
+    /// Whether further steps would change nothing.
+    pub(crate) finished: bool,
+}
+
+/// What moves in steps.
+pub(crate) trait Descent {
+    /// What a step changes and the best of which is kept.
+    type State: Clone;
+
+    /// One step; `remaining` falls from 1 to 0 over the schedule.
+    fn step(
+        &mut self,
+        state: &mut Self::State,
+        step: u64,
+        remaining: f64,
+        seed: u64,
+    ) -> Result<Outcome>;
+
+    /// The map of a state.
+    fn map(&self, state: &Self::State) -> Result<Map>;
+}
+
+/// Take all steps; gives the map of the state to keep: the best on validation, or the last.
+pub(crate) fn descend<D: Descent>(
+    schedule: Schedule,
+    descent: &mut D,
+    mut state: D::State,
+    run: &mut Run<'_>,
+) -> Result<Map> {
+    let steps = schedule.steps;
+    let every = (steps / schedule.checks.max(1)).max(1);
+    let mut best = Best::default();
+    best.validate(descent, &state, 0, run)?;
+    let began = Instant::now();
+    let mut done = 0;
+    for step in 0..run.last_step.unwrap_or(steps).min(steps) {
+        run.check_stop()?;
+        let remaining = 1.0 - step as f64 / steps as f64;
+        let outcome = descent.step(&mut state, step, remaining, run.seed)?;
+        done = step + 1;
+        let validation = if done % every == 0 || done == steps || outcome.finished {
+            best.validate(descent, &state, done, run)?
+        } else {
+            None
+        };
+        if let Some(observer) = run.observer.as_deref_mut() {
+            observer.progress(&Progress {
+                step: done,
+                steps,
+                loss: outcome.loss,
+                ranking: outcome.ranking,
+                speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
+                validation,
+            });
+        }
+        if outcome.finished || best.missed >= schedule.patience {
+            break;
+        }
+    }
+    run.facts.insert("steps".into(), done as f64);
+    match best.kept {
+        Some((_, kept, at)) => {
+            run.facts.insert("best_step".into(), at as f64);
+            descent.map(&kept)
+        }
+        None => descent.map(&state),
+    }
+}
+
+/// An error where the loss or what a step changed has left the finite numbers.
+pub(crate) fn check_finite<'a>(
+    changed: impl IntoIterator<Item = &'a f32>,
+    loss: f64,
+    step: u64,
+) -> Result<()> {
+    let what = if !loss.is_finite() {
+        "the loss"
+    } else if !changed.into_iter().all(|v| v.is_finite()) {
+        "the map"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Diverged {
+        step,
+        what: what.into(),
+    })
+}
+
+/// The best state on validation so far, with its value and step.
+struct Best<S> {
+    kept: Option<(f64, S, u64)>,
+    /// Validations since.
+    missed: u64,
+}
+
+impl<S> Default for Best<S> {
+    fn default() -> Self {
+        Best {
+            kept: None,
+            missed: 0,
+        }
+    }
+}
+
+impl<S: Clone> Best<S> {
+    fn validate<D: Descent<State = S>>(
+        &mut self,
+        descent: &D,
+        state: &S,
+        step: u64,
+        run: &mut Run<'_>,
+    ) -> Result<Option<f64>> {
+        let Some(validate) = run.validate.as_deref_mut() else {
+            return Ok(None);
+        };
+        let value = validate(&descent.map(state)?)?;
+        if self
+            .kept
+            .as_ref()
+            .is_none_or(|(so_far, _, _)| value > *so_far)
+        {
+            self.kept = Some((value, state.clone(), step));
+            self.missed = 0;
+        } else {
+            self.missed += 1;
+        }
+        Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::Validate;
+
+    /// Counts its steps; the map is that many factors.
+    struct Count;
+
+    impl Descent for Count {
+        type State = usize;
+
+        fn step(&mut self, state: &mut usize, _: u64, _: f64, _: u64) -> Result<Outcome> {
+            *state += 1;
+            Ok(Outcome::default())
+        }
+
+        fn map(&self, state: &usize) -> Result<Map> {
+            Ok(Map::Diagonal(vec![1.0; *state]))
+        }
+    }
+
+    fn taken<'a>(
+        validate: Option<&'a mut Validate<'a>>,
+        last_step: Option<u64>,
+    ) -> (usize, f64, f64) {
+        let schedule = Schedule {
+            steps: 100,
+            checks: 10,
+            patience: 2,
+        };
+        let mut run = Run {
+            validate,
+            last_step,
+            ..Run::default()
+        };
+        let map = descend(schedule, &mut Count, 0, &mut run).unwrap();
+        let steps = map.output_dim(map.input_dim().unwrap());
+        let best = run.facts.get("best_step").copied().unwrap_or(-1.0);
+        (steps, run.facts["steps"], best)
+    }
+
+    #[test]
+    fn the_best_state_is_kept_and_patience_ends_it() {
+        // Best after 30 steps; the checks after 40 and 50 miss it, and that ends the course.
+        let mut peak = |map: &Map| Ok(-(map.input_dim().unwrap() as f64 - 30.0).abs());
+        assert_eq!(taken(Some(&mut peak), None), (30, 50.0, 30.0));
+        // Without validation, and as far as an earlier run's best step.
+        assert_eq!(taken(None, None), (100, 100.0, -1.0));
+        assert_eq!(taken(None, Some(30)), (30, 30.0, -1.0));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a method is: parameters with a name, and a way from a data set to a map.
+
+use super::local_sgd::LocalSgd;
+use super::parameters::Parameters;
+use super::run::Run;
+use crate::Result;
+use crate::dataset::Dataset;
+use crate::model::{Map, Space};
+use crate::supervision::SupervisionKind;
+use std::collections::BTreeMap;
+
+/// A method that learns a map from a data set: a struct of parameters.
+pub trait Method: Parameters + Send + Sync + 'static {
+    /// Its name, as the command and files write it.
+    const NAME: &'static str;
+    /// One sentence on what it learns.
+    const SUMMARY: &'static str;
+    /// The kinds of supervision that it learns from; none for a method that uses vectors alone.
+    const NEEDS: &'static [SupervisionKind];
+    /// Values worth trying of some parameters, for comparisons in which nobody names any.
+    const GRID: &'static [(&'static str, &'static [&'static str])] = &[];
+
+    /// An error where parameters contradict each other. Bounds of single ones are checked before.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The parameters, if they can be used.
+    fn checked(self) -> Result<Self> {
+        self.check_bounds()?;
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The spaces in which its result may be compared; which serves best is a choice to validate.
+    fn spaces(&self) -> &'static [Space] {
+        &Space::ALL
+    }
+
+    /// Whether it learns from classes by passes over the corpus alone, so that rows may be on other
+    /// machines.
+    fn runs_by_passes(&self) -> bool {
+        false
+    }
+
+    /// How it learns by local SGD, each shard of a corpus on its own; `None` where it cannot.
+    fn local_sgd(&self) -> Option<&dyn LocalSgd> {
+        None
+    }
+
+    /// Learn.
+    fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map>;
+}
+
+/// A method of any type, with checked parameters.
+pub trait AnyMethod: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// All its parameters as text.
+    fn parameters(&self) -> BTreeMap<String, String>;
+
+    /// See [`Method::spaces`].
+    fn spaces(&self) -> &'static [Space];
+
+    /// See [`Method::runs_by_passes`].
+    fn runs_by_passes(&self) -> bool;
+
+    /// See [`Method::local_sgd`].
+    fn local_sgd(&self) -> Option<&dyn LocalSgd>;
+
+    /// Learn.
+    fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map>;
+}
+
+impl<M: Method> AnyMethod for M {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.values()
+    }
+
+    fn spaces(&self) -> &'static [Space] {
+        Method::spaces(self)
+    }
+
+    fn runs_by_passes(&self) -> bool {
+        Method::runs_by_passes(self)
+    }
+
+    fn local_sgd(&self) -> Option<&dyn LocalSgd> {
+        Method::local_sgd(self)
+    }
+
+    fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
+        Method::fit(self, data, run)
+    }
+}

@@ -1,0 +1,36 @@
+//! What methods share: the trait that all of them implement, parameters, preprocessing, losses over
+//! pairs and batches, optimisation loops and kernels.
+//!
+//! A method is a struct of parameters that implements [`Method`]; [`crate::methods`] has the published
+//! ones, and [`crate::pipeline::Pipeline`] fits one after preprocessing.
+
+pub(crate) mod all_pairs;
+pub mod conformance;
+pub(crate) mod descent;
+pub(crate) mod differences;
+pub(crate) mod discriminant;
+pub(crate) mod full_batch;
+pub(crate) mod in_batch;
+pub(crate) mod kernel;
+pub(crate) mod local_sgd;
+pub(crate) mod manifold;
+pub(crate) mod method;
+pub(crate) mod orthonormal;
+pub(crate) mod pair_lists;
+pub(crate) mod parameters;
+pub(crate) mod preprocessing;
+pub(crate) mod principal_axes;
+mod run;
+pub(crate) mod training_space;
+pub(crate) mod warp;
+
+pub use descent::Schedule;
+pub use in_batch::InBatchTraining;
+pub use kernel::{KernelKind, KernelSpec};
+pub use local_sgd::{LocalSgd, SharedState, StepRange};
+pub use method::{AnyMethod, Method};
+pub use parameters::{Choice, Parameter, ParameterValue, Parameters};
+pub use preprocessing::{PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};
+pub use run::{Observer, Progress, Run, Validate};
+pub use training_space::Start;
+pub use warp::{RankWeights, Sampling, Violators};

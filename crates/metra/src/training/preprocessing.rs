@@ -1,0 +1,469 @@
+//! Fitted preprocessing: a recipe such as `sqrt+centre+pca:100`, fitted on the training part and
+//! recorded in the model.
+
+use super::ParameterValue;
+use super::kernel::{KernelAxes, KernelKind, KernelSpec};
+use super::principal_axes::principal_axes;
+use crate::data::{
+    Corpus, CorpusRef, ElementMap, Elsewhere, Groups, Keys, MemoryCorpus, Part, RowId, SCAN_ROWS,
+    Task,
+};
+use crate::execute::{keyed_sums, spread};
+use crate::linalg::{RowBuf, Rows};
+use crate::model::{Chain, LowRank, Map, Model, Origin, Space, Step};
+use crate::{Error, Result};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// One word of a recipe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ingredient {
+    Element(ElementMap),
+    Centre,
+    CentreGroups,
+    Scale,
+    Pca { rank: usize },
+    Whiten { rank: usize },
+    Kernel { kind: KernelKind, landmarks: usize },
+}
+
+/// Preprocessing to be fitted: steps joined by `+`, in order. `none` is the empty recipe.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recipe(Vec<Ingredient>);
+
+/// Words that recipes may use, with their meanings.
+pub const WORDS: &[(&str, &str)] = &[
+    ("none", "the vectors as they are"),
+    ("l2", "divide each vector by its length"),
+    ("sqrt", "square root of each value (histograms)"),
+    ("log:A", "log(1 + A·x) of each value"),
+    ("centre", "subtract the training mean"),
+    (
+        "centre-groups",
+        "subtract the training mean of the row's group (camera)",
+    ),
+    ("scale", "divide each column by its deviation in training"),
+    ("pca:R", "project onto the R directions of largest variance"),
+    (
+        "whiten:R",
+        "the same, each direction divided by its deviation",
+    ),
+    (
+        "chi2:N",
+        "N = 1, 2 or 3: 2N + 1 features a value whose inner product is the χ² kernel (histograms)",
+    ),
+    (
+        "kernel:K:L",
+        "coordinates in the space of kernel K (linear, rbf, chi2, exp-chi2, intersection) by at \
+         most L landmarks",
+    ),
+];
+
+impl Recipe {
+    /// Most numbers in a prepared vector of `input` numbers.
+    pub fn most_dim(&self, input: usize) -> usize {
+        (self.0.iter()).fold(input, |dim, ingredient| match ingredient {
+            Ingredient::Element(map) => map.output_dim(dim),
+            Ingredient::Centre | Ingredient::CentreGroups | Ingredient::Scale => dim,
+            Ingredient::Pca { rank } | Ingredient::Whiten { rank } => dim.min(*rank),
+            Ingredient::Kernel { landmarks, .. } => *landmarks,
+        })
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut ingredients = Vec::new();
+        for word in text.split('+').map(str::trim) {
+            let (name, value) = match word.split_once(':') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            let wrong = || {
+                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+                Error::parameter(
+                    "a step of preparation",
+                    format!("one of {}", words.join(", ")),
+                    format!("{word:?}"),
+                )
+            };
+            let number = || {
+                value
+                    .and_then(|v| v.parse::<usize>().ok())
+                    .filter(|v| *v > 0)
+            };
+            ingredients.push(match (name, value) {
+                ("none", None) => continue,
+                ("l2", None) => Ingredient::Element(ElementMap::Normalise),
+                ("sqrt", None) => Ingredient::Element(ElementMap::SquareRoot),
+                ("log", _) => {
+                    let factor = value.map_or(Some(1.0), |v| v.parse::<f32>().ok());
+                    let factor = factor
+                        .filter(|f| f.is_finite() && *f > 0.0)
+                        .ok_or_else(wrong)?;
+                    Ingredient::Element(ElementMap::Log { factor })
+                }
+                ("centre", None) => Ingredient::Centre,
+                ("centre-groups", None) => Ingredient::CentreGroups,
+                ("scale", None) => Ingredient::Scale,
+                ("pca", _) => Ingredient::Pca {
+                    rank: number().ok_or_else(wrong)?,
+                },
+                ("whiten", _) => Ingredient::Whiten {
+                    rank: number().ok_or_else(wrong)?,
+                },
+                ("chi2", _) => {
+                    let order = number().filter(|n| *n <= 3).ok_or_else(wrong)?;
+                    let order = order as u32;
+                    Ingredient::Element(ElementMap::ChiSquare { order })
+                }
+                ("kernel", Some(value)) => {
+                    let (kind, landmarks) = value.split_once(':').ok_or_else(wrong)?;
+                    let kind = (KernelKind::parse(kind))
+                        .filter(|k| !matches!(k, KernelKind::Precomputed | KernelKind::Polynomial))
+                        .ok_or_else(wrong)?;
+                    let landmarks = landmarks.parse().ok().filter(|l: &usize| *l >= 2);
+                    Ingredient::Kernel {
+                        kind,
+                        landmarks: landmarks.ok_or_else(wrong)?,
+                    }
+                }
+                _ => return Err(wrong()),
+            });
+        }
+        Ok(Recipe(ingredients))
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, ingredient) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("+")?;
+            }
+            match ingredient {
+                Ingredient::Element(ElementMap::Normalise) => f.write_str("l2")?,
+                Ingredient::Element(ElementMap::SquareRoot) => f.write_str("sqrt")?,
+                Ingredient::Element(ElementMap::Log { factor }) => write!(f, "log:{factor}")?,
+                Ingredient::Centre => f.write_str("centre")?,
+                Ingredient::CentreGroups => f.write_str("centre-groups")?,
+                Ingredient::Scale => f.write_str("scale")?,
+                Ingredient::Pca { rank } => write!(f, "pca:{rank}")?,
+                Ingredient::Whiten { rank } => write!(f, "whiten:{rank}")?,
+                Ingredient::Element(ElementMap::ChiSquare { order }) => write!(f, "chi2:{order}")?,
+                Ingredient::Kernel { kind, landmarks } => {
+                    write!(f, "kernel:{}:{landmarks}", kind.show())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Recipe {
+    /// Whether it needs to know each row's group.
+    pub fn needs_groups(&self) -> bool {
+        self.0.contains(&Ingredient::CentreGroups)
+    }
+
+    /// Fit on the training rows.
+    pub fn fit(&self, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Vec<Step>> {
+        let mut steps: Vec<Step> = Vec::new();
+        for ingredient in &self.0 {
+            let step = {
+                let so_far = PreparedCorpus::new(corpus, groups, &steps);
+                fit_one(*ingredient, &so_far, groups)?
+            };
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+}
+
+fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Step> {
+    Ok(match ingredient {
+        Ingredient::Element(map) => Step::Element(map),
+        Ingredient::Centre => Step::Centre {
+            mean: spread(corpus)?.mean.iter().map(|m| *m as f32).collect(),
+        },
+        Ingredient::CentreGroups => {
+            let groups = groups.ok_or_else(|| {
+                Error::parameter(
+                    "prepare",
+                    "without centre-groups where no group column is given",
+                    "centre-groups",
+                )
+            })?;
+            let sums = keyed_sums(corpus, Keys::Group(groups.of()), groups.names().len())?;
+            let mut means = RowBuf::zeros(groups.names().len(), corpus.dim());
+            for group in 0..groups.names().len() {
+                for (target, mean) in means.row_mut(group).iter_mut().zip(sums.mean(group)) {
+                    *target = mean as f32;
+                }
+            }
+            Step::CentreGroups {
+                names: groups.names().to_vec(),
+                means,
+            }
+        }
+        Ingredient::Scale => Step::Scale {
+            // A constant column stays as it is: dividing by 0 would make it NaN.
+            factors: (spread(corpus)?.deviation.iter())
+                .map(|d| if *d > 0.0 { (1.0 / d) as f32 } else { 1.0 })
+                .map(|f| if f.is_finite() { f } else { 1.0 })
+                .collect(),
+        },
+        Ingredient::Pca { rank } => {
+            let axes = principal_axes(corpus)?;
+            let rank = super::principal_axes::usable(rank, axes.rank())?;
+            Step::Project(LowRank::centred(axes.basis.leading_rows(rank), &axes.mean)?)
+        }
+        Ingredient::Whiten { rank } => {
+            let axes = principal_axes(corpus)?;
+            let rank = super::principal_axes::usable(rank, axes.rank())?;
+            Step::Project(axes.whitening(rank, 0.01)?)
+        }
+        Ingredient::Kernel { kind, landmarks } => {
+            let spec = KernelSpec {
+                kernel: kind,
+                landmarks,
+                ..KernelSpec::default()
+            };
+            KernelAxes::new(corpus, spec, 0)?.step()?
+        }
+    })
+}
+
+/// A corpus seen through fitted steps, prepared when it is read.
+pub struct PreparedCorpus<'a> {
+    inner: &'a dyn Corpus,
+    groups: Option<&'a Groups>,
+    steps: &'a [Step],
+    dim: usize,
+}
+
+impl<'a> PreparedCorpus<'a> {
+    /// `inner` through `steps`; `groups` are those of its rows, numbered as in the steps.
+    pub fn new(inner: &'a dyn Corpus, groups: Option<&'a Groups>, steps: &'a [Step]) -> Self {
+        // Steps that do not fit say so when they are applied.
+        let dim = (steps.iter()).fold(inner.dim(), |dim, step| step.output_dim(dim).unwrap_or(dim));
+        PreparedCorpus {
+            inner,
+            groups,
+            steps,
+            dim,
+        }
+    }
+
+    fn apply(&self, first: RowId, groups: Option<&[u32]>, rows: &mut RowBuf) -> Result<()> {
+        for step in self.steps {
+            step.apply(first, groups, rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl Corpus for PreparedCorpus<'_> {
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        self.inner.gather(rows, out)?;
+        let groups: Option<Vec<u32>> = self
+            .groups
+            .map(|g| rows.iter().map(|r| g.of()[*r as usize]).collect());
+        self.apply(0, groups.as_deref(), out)
+            .map_err(|e| e.renumbered(|place| self.origin(rows[place as usize])))
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if self.steps.is_empty() {
+            return self.inner.scan(range, visit);
+        }
+        let mut buffer = RowBuf::zeros(SCAN_ROWS, self.inner.dim());
+        self.inner.scan(range, &mut |first, rows| {
+            buffer.clear(rows.dim());
+            buffer.extend(rows);
+            let at = first as usize;
+            let groups = self.groups.map(|g| &g.of()[at..at + rows.len()]);
+            self.apply(first, groups, &mut buffer)
+                .map_err(|e| e.renumbered(|row| self.origin(row)))?;
+            visit(first, buffer.rows())
+        })
+    }
+
+    fn origin(&self, row: RowId) -> RowId {
+        self.inner.origin(row)
+    }
+
+    fn view(&self) -> Option<Rows<'_>> {
+        if self.steps.is_empty() {
+            self.inner.view()
+        } else {
+            None
+        }
+    }
+
+    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+        let inner = self.inner.elsewhere()?;
+        Some(Box::new(PreparedElsewhere {
+            inner,
+            steps: self.steps,
+            dim: self.inner.dim(),
+        }))
+    }
+}
+
+/// Sends the fitted steps along with every pass.
+struct PreparedElsewhere<'a> {
+    inner: Box<dyn Elsewhere + 'a>,
+    steps: &'a [Step],
+    /// Numbers in a row before the steps.
+    dim: usize,
+}
+
+impl Elsewhere for PreparedElsewhere<'_> {
+    fn run(&self, mut task: Task) -> Result<Vec<Part>> {
+        if !self.steps.is_empty() {
+            let steps = self.steps.to_vec();
+            let chain = Chain::new(self.dim, steps, Map::Identity, Space::SquaredL2)?;
+            let model = Model::new(None, chain, Origin::default())?;
+            task.prepare.insert(0, model.to_bytes()?);
+        }
+        self.inner.run(task)
+    }
+}
+
+/// A prepared corpus: a copy in memory if it takes at most `memory` bytes, otherwise prepared again at each
+/// reading. Without steps no copy is ever made.
+pub(crate) fn prepared(corpus: PreparedCorpus<'_>, memory: u64) -> Result<CorpusRef<'_>> {
+    let bytes = corpus.len().saturating_mul(corpus.dim() as u64 * 4);
+    if bytes > memory || corpus.steps.is_empty() {
+        return Ok(CorpusRef::Owned(Box::new(corpus)));
+    }
+    let mut rows = RowBuf::empty(corpus.dim());
+    corpus.scan(0..corpus.len(), &mut |_, block| {
+        rows.extend(block);
+        Ok(())
+    })?;
+    Ok(CorpusRef::Owned(Box::new(MemoryCorpus::new(rows)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corpus(values: &[f32], dim: usize) -> MemoryCorpus {
+        MemoryCorpus::new(RowBuf::from_values(values.to_vec(), dim).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn recipes_are_read_and_written() {
+        for text in [
+            "none",
+            "sqrt+centre",
+            "log:1000+centre-groups+pca:20",
+            "l2+scale+whiten:3",
+        ] {
+            assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
+        }
+        for text in ["", "sqr", "pca", "pca:0", "log:-1", "scale:2"] {
+            assert!(text.parse::<Recipe>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn recipes_know_how_many_numbers_they_leave() {
+        for (text, expected) in [("sqrt+pca:10", 10), ("pca:99+l2", 64), ("chi2:1", 192)] {
+            assert_eq!(
+                text.parse::<Recipe>().unwrap().most_dim(64),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn steps_are_fitted_in_order() {
+        // sqrt gives (1, 2), (3, 2); centred (-1, 0), (1, 0); deviations 1 and 0 (constant).
+        let rows = corpus(&[1.0, 4.0, 9.0, 4.0], 2);
+        let steps = "sqrt+centre+scale"
+            .parse::<Recipe>()
+            .unwrap()
+            .fit(&rows, None)
+            .unwrap();
+        let prepared = PreparedCorpus::new(&rows, None, &steps);
+        let mut out = RowBuf::empty(2);
+        prepared.gather(&[1, 0], &mut out).unwrap();
+        assert_eq!(out.values(), &[1.0, 0.0, -1.0, 0.0]);
+    }
+
+    #[test]
+    fn groups_are_centred_apart() {
+        let rows = corpus(&[1.0, 3.0, 10.0, 30.0], 1);
+        let groups = Groups::new(&["a", "a", "b", "b"]);
+        let recipe: Recipe = "centre-groups".parse().unwrap();
+        let steps = recipe.fit(&rows, Some(&groups)).unwrap();
+        let prepared = PreparedCorpus::new(&rows, Some(&groups), &steps);
+        let mut seen = Vec::new();
+        prepared
+            .scan(0..4, &mut |_, rows| {
+                seen.extend_from_slice(rows.values());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(seen, vec![-1.0, 1.0, -10.0, 10.0]);
+        assert!(recipe.fit(&rows, None).is_err());
+    }
+
+    #[test]
+    fn kernels_and_the_chi_square_map_are_fitted_saved_and_loaded() {
+        use crate::model::{Chain, Embedding, Map, Model, Origin, Space};
+        let mut stream = crate::random::Stream::new(2, "test", 0);
+        let values = (0..40 * 5).map(|_| stream.unit() as f32).collect();
+        let corpus = MemoryCorpus::new(RowBuf::from_values(values, 5).unwrap()).unwrap();
+        for (text, dim) in [
+            ("chi2:2", 25),
+            ("kernel:exp-chi2:10", 9),
+            ("chi2:1+kernel:rbf:8", 7),
+        ] {
+            let recipe: Recipe = text.parse().unwrap();
+            assert_eq!(recipe.to_string(), text);
+            let steps = recipe.fit(&corpus, None).unwrap();
+            assert_eq!(
+                PreparedCorpus::new(&corpus, None, &steps).dim(),
+                dim,
+                "{text}"
+            );
+            let chain = Chain::new(5, steps, Map::Identity, Space::SquaredL2).unwrap();
+            assert_eq!(chain.output_dim(), dim);
+            let model = Model::new(None, chain, Origin::default()).unwrap();
+            let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            assert_eq!(loaded, model, "{text}");
+        }
+        for wrong in [
+            "chi2",
+            "chi2:4",
+            "kernel:rbf",
+            "kernel:precomputed:9",
+            "kernel:rbf:1",
+        ] {
+            assert!(wrong.parse::<Recipe>().is_err(), "{wrong}");
+        }
+    }
+}

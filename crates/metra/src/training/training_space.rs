@@ -1,0 +1,330 @@
+//! The vectors as stepwise training sees them: as they are, in exactly reduced coordinates, or in
+//! coordinates of a kernel's feature space; with the scale of the data, a start in these
+//! coordinates and the way back.
+
+use super::discriminant::discriminant;
+use super::kernel::KernelAxes;
+use super::parameters::Choice;
+use super::principal_axes::{PrincipalAxes, coordinates, principal_axes};
+use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
+use crate::dataset::Dataset;
+use crate::execute::{fetched, spread};
+use crate::linalg::{RowBuf, vectorized};
+use crate::model::{Embedded, LowRank, Map};
+use crate::random::Stream;
+use crate::supervision::Relevance;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+/// Rows that means and starts are worked out from: a sample, so that their cost does not grow with
+/// the corpus.
+const SAMPLE_ROWS: usize = 1 << 16;
+/// Pairs from which the scale of the data is estimated.
+const SCALE_PAIRS: usize = 4096;
+
+/// Where training starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start {
+    /// The directions of largest variance.
+    Pca,
+    /// The discriminant directions; needs labels.
+    Lda,
+    /// Random directions.
+    Random,
+}
+
+impl Choice for Start {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("pca", Start::Pca),
+        ("lda", Start::Lda),
+        ("random", Start::Random),
+    ];
+}
+
+/// The coordinates in which training runs.
+pub(crate) struct TrainingSpace<'a> {
+    data: &'a Dataset<'a>,
+    frame: Frame<'a>,
+}
+
+enum Frame<'a> {
+    /// The vectors as they are; the mean is taken off when they are fetched.
+    Plain { mean: Vec<f64> },
+    /// Fewer rows than dimensions: all that there is lies in the span of the centred rows.
+    Reduced {
+        axes: PrincipalAxes,
+        rows: MemoryCorpus,
+    },
+    /// Coordinates in the span of landmarks in a kernel's feature space.
+    Kernel {
+        axes: &'a KernelAxes,
+        items: Embedded,
+        queries: Option<Embedded>,
+    },
+}
+
+impl<'a> TrainingSpace<'a> {
+    /// As they are, or exactly reduced where that is smaller.
+    pub(crate) fn new(data: &'a Dataset<'a>) -> Result<Self> {
+        let items = data.items();
+        let one_corpus = data.supervision().within();
+        let frame = if one_corpus && items.len() < items.dim() as u64 {
+            let axes = principal_axes(items)?;
+            let rows = coordinates(items, &axes)?;
+            Frame::Reduced { axes, rows }
+        } else {
+            let mean = spread(&*sample(items, "field mean")?)?.mean;
+            Frame::Plain { mean }
+        };
+        Ok(TrainingSpace { data, frame })
+    }
+
+    /// As they are, about a mean that is known already.
+    pub(crate) fn plain(data: &'a Dataset<'a>, mean: Vec<f64>) -> Self {
+        let frame = Frame::Plain { mean };
+        TrainingSpace { data, frame }
+    }
+
+    /// In the coordinates of a kernel's feature space.
+    pub(crate) fn in_kernel_space(data: &'a Dataset<'a>, axes: &'a KernelAxes) -> Result<Self> {
+        let items = axes.own_coordinates(data.items())?;
+        let queries = if data.supervision().within() {
+            None
+        } else {
+            Some(axes.coordinates(data.queries())?)
+        };
+        let frame = Frame::Kernel {
+            axes,
+            items,
+            queries,
+        };
+        Ok(TrainingSpace { data, frame })
+    }
+
+    pub(crate) fn items(&self) -> &dyn Corpus {
+        match &self.frame {
+            Frame::Plain { .. } => self.data.items(),
+            Frame::Reduced { rows, .. } => rows,
+            Frame::Kernel { items, .. } => items.corpus(),
+        }
+    }
+
+    pub(crate) fn queries(&self) -> &dyn Corpus {
+        match &self.frame {
+            Frame::Plain { .. } => self.data.queries(),
+            Frame::Reduced { rows, .. } => rows,
+            Frame::Kernel { items, queries, .. } => queries.as_ref().unwrap_or(items).corpus(),
+        }
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.items().dim()
+    }
+
+    /// What is taken from fetched rows: products of points far from the origin lose their digits.
+    pub(crate) fn centre(&self) -> Option<Vec<f32>> {
+        match &self.frame {
+            Frame::Plain { mean } => Some(mean.iter().map(|m| *m as f32).collect()),
+            Frame::Reduced { .. } | Frame::Kernel { .. } => None,
+        }
+    }
+
+    /// What is taken from fetched rows where a map with or without centring is trained as it will
+    /// be used. Reduced rows are centred already: the mean's own coordinates are given back.
+    pub(crate) fn origin(&self, centred: bool) -> Option<Vec<f32>> {
+        match &self.frame {
+            _ if centred => self.centre(),
+            Frame::Reduced { axes, .. } => {
+                let rows = axes.basis.rows().rows();
+                let along = |row: &[f32]| -> f64 {
+                    let products = row.iter().zip(&axes.mean).map(|(b, m)| f64::from(*b) * m);
+                    products.sum()
+                };
+                Some(rows.iter().map(|row| -along(row) as f32).collect())
+            }
+            Frame::Plain { .. } | Frame::Kernel { .. } => None,
+        }
+    }
+
+    /// A map of these coordinates, multiplied by `factor`, as a map of the problem's vectors.
+    /// `centre` tells whether the training mean is to be mapped to 0, which matters for cosine and
+    /// dot only; coordinates of a kernel's feature space always are.
+    pub(crate) fn carry_back(&self, map: &RowBuf, factor: f32, centre: bool) -> Result<Map> {
+        let mut weights = match &self.frame {
+            Frame::Plain { .. } => map.clone(),
+            Frame::Reduced { axes, .. } => axes.carry_back(map)?,
+            Frame::Kernel { axes, .. } => axes.carry_back(map)?,
+        };
+        for value in weights.values_mut() {
+            *value *= factor;
+        }
+        let mean = match &self.frame {
+            Frame::Kernel { axes, .. } => return axes.map(weights),
+            Frame::Plain { mean } => mean,
+            Frame::Reduced { axes, .. } => &axes.mean,
+        };
+        Ok(Map::LowRank(if centre {
+            LowRank::centred(weights, mean)?
+        } else {
+            LowRank::new(weights, None)?
+        }))
+    }
+
+    /// Mean distance of relevant pairs, or another measure of spread where all of them coincide.
+    pub(crate) fn pair_scale(&self, relevance: &dyn Relevance, seed: u64) -> Result<f64> {
+        let mut random = Stream::new(seed, "pair scale", 0);
+        let pairs: Vec<(RowId, RowId)> = (0..SCALE_PAIRS)
+            .map(|_| relevance.pair(random.below(relevance.pairs())))
+            .collect();
+        let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
+        let mut total = 0.0;
+        for chunk in pairs.chunks(512) {
+            let (queries, items): (Vec<RowId>, Vec<RowId>) = chunk.iter().copied().unzip();
+            self.queries().gather(&queries, &mut left)?;
+            self.items().gather(&items, &mut right)?;
+            for (a, b) in left.rows().iter().zip(right.rows().iter()) {
+                let squares =
+                    (a.iter().zip(b)).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
+                total += squares.sum::<f64>().sqrt();
+            }
+        }
+        let mean = total / pairs.len() as f64;
+        if mean.is_finite() && mean > 0.0 {
+            return Ok(mean);
+        }
+        // All relevant pairs coincide: only irrelevant items can tell a scale.
+        let spread = spread(&*sample(self.items(), "field spread")?)?;
+        let deviation = spread.deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
+        if deviation.is_finite() && deviation > 0.0 {
+            return Ok(deviation);
+        }
+        Err(Error::Data(
+            "all vectors are equal: nothing can be learned".into(),
+        ))
+    }
+
+    /// A map to start from, of this rank and about orthonormal rows.
+    pub(crate) fn start(
+        &self,
+        learner: &str,
+        start: Start,
+        rank: usize,
+        seed: u64,
+    ) -> Result<RowBuf> {
+        let dim = self.dim();
+        let mut map = RowBuf::zeros(rank, dim);
+        let mut random = Stream::new(seed, "start", 0);
+        match (start, &self.frame) {
+            (Start::Random, _) => {
+                for value in map.values_mut() {
+                    *value = (random.normal() / (dim as f64).sqrt()) as f32;
+                }
+                return Ok(map);
+            }
+            (Start::Pca, Frame::Reduced { .. } | Frame::Kernel { .. }) => {
+                // These are principal coordinates already.
+                for index in 0..rank.min(dim) {
+                    map.row_mut(index)[index] = 1.0;
+                }
+            }
+            (Start::Pca, Frame::Plain { .. }) => {
+                let axes = principal_axes(&*sample(self.items(), "field start")?)?;
+                let rows = axes.basis.leading_rows(rank.min(axes.rank()));
+                map.values_mut()[..rows.values().len()].copy_from_slice(rows.values());
+            }
+            (Start::Lda, _) => {
+                let labels = self
+                    .data
+                    .training_labels(&format!("{learner} with start=lda"))?;
+                let chosen =
+                    Stream::new(0, "field start", 0).choose(self.items().len(), SAMPLE_ROWS);
+                let labels = labels.select(&chosen)?;
+                let rows = part(self.items(), chosen)?;
+                let (rows, _) = discriminant(&*rows, &labels, 0.1, rank.min(dim))?;
+                // AON wants rows of length 1 on the whole; the directions' relative lengths stay.
+                let squares = rows.values().iter().map(|v| f64::from(*v).powi(2));
+                let mean = squares.sum::<f64>() / rows.len() as f64;
+                let factor = (1.0 / mean.sqrt()) as f32;
+                for (target, value) in map.values_mut().iter_mut().zip(rows.values()) {
+                    *target = value * factor;
+                }
+            }
+        }
+        // Rows that the data could not fill start small and random, so that they can still grow.
+        for index in 0..rank {
+            if map.row(index).iter().all(|v| *v == 0.0) {
+                for value in map.row_mut(index) {
+                    *value = (1e-3 * random.normal() / (dim as f64).sqrt()) as f32;
+                }
+            }
+        }
+        Ok(map)
+    }
+}
+
+fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Box<dyn Corpus + 'a>> {
+    part(
+        corpus,
+        Stream::new(0, purpose, 0).choose(corpus.len(), SAMPLE_ROWS),
+    )
+}
+
+/// Some rows; a copy in memory where they lie elsewhere.
+fn part<'a>(corpus: &'a dyn Corpus, rows: Vec<RowId>) -> Result<Box<dyn Corpus + 'a>> {
+    if corpus.elsewhere().is_some() {
+        return Ok(Box::new(MemoryCorpus::new(fetched(corpus, &rows)?)?));
+    }
+    Ok(Box::new(Subset::new(corpus, rows)?))
+}
+
+/// Rows that are fetched at once: few enough to stay near the processor until they are centred.
+const FETCH_ROWS: usize = 32;
+
+/// Fetch rows, subtract the centre and multiply.
+pub(crate) fn fetch(
+    corpus: &dyn Corpus,
+    ids: &[RowId],
+    centre: Option<&[f32]>,
+    factor: f32,
+    out: &mut [f32],
+) -> Result<()> {
+    let dim = corpus.dim();
+    let view = corpus.view();
+    out.par_chunks_mut(FETCH_ROWS * dim)
+        .zip(ids.par_chunks(FETCH_ROWS))
+        .try_for_each_init(
+            || RowBuf::empty(dim),
+            |buffer, (out, ids)| {
+                // Rows that lie in memory are read where they lie; others take a copy.
+                if view.is_none() {
+                    corpus.gather(ids, buffer)?;
+                }
+                for (place, (id, out)) in ids.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
+                    let row = match view {
+                        Some(view) => view.row(*id as usize),
+                        None => buffer.row(place),
+                    };
+                    move_and_scale(row, centre, factor, out);
+                }
+                Ok(())
+            },
+        )
+}
+
+fn move_and_scale(row: &[f32], centre: Option<&[f32]>, factor: f32, out: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || match centre {
+            Some(centre) => {
+                for ((out, value), centre) in out.iter_mut().zip(row).zip(centre) {
+                    *out = (value - centre) * factor;
+                }
+            }
+            None => {
+                for (out, value) in out.iter_mut().zip(row) {
+                    *out = value * factor;
+                }
+            }
+        },
+    );
+}
