@@ -4,7 +4,7 @@
 //! the metric began to know its learners.
 
 use crate::Finding;
-use crate::source::{Token, tokens, without_comments_and_literals, without_tests};
+use crate::source::{Token, module_path, tokens, without_comments_and_literals, without_tests};
 
 const LIBRARY: &str = "crates/metra/src/";
 
@@ -104,16 +104,6 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// `learn/warca.rs` → learn, warca; `learn/mod.rs` → learn; `lib.rs` → nothing.
-fn module_path(inside: &str) -> Vec<&str> {
-    let stem = inside.strip_suffix(".rs").unwrap_or(inside);
-    let mut modules: Vec<&str> = stem.split('/').collect();
-    if modules.last() == Some(&"mod") || modules == ["lib"] {
-        modules.pop();
-    }
-    modules
 }
 
 /// The first name after each `crate::`, also in groups; `super::` repeated `depth` times is the

@@ -20,6 +20,7 @@ mod manifests;
 mod reproduce;
 mod rust_files;
 mod source;
+pub mod structure;
 mod text;
 mod tree;
 
@@ -66,6 +67,15 @@ pub fn repository_root() -> Result<PathBuf> {
 /// Checks licences and sources of all crates in the lock file.
 pub fn dependencies(root: &Path) -> Result<Vec<Finding>> {
     dependencies::check_workspace(root)
+}
+
+/// Counts of the source tree below `root`, as text; see the module of the same name.
+pub fn structure(root: &Path) -> Result<String> {
+    let files = tree::read(root)?;
+    let texts = files
+        .iter()
+        .filter_map(|file| Some((file.path.as_str(), file.text()?)));
+    Ok(structure::report(&texts.collect::<Vec<_>>()))
 }
 
 /// Runs every check on the tree below `root`; findings are sorted by path and line.

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy` prints every finding of the tree's checks and fails if there is one;
 //! `cargo xtask dependencies` does so for licences and sources of crates;
+//! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
 //! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages.
 
 use std::io::Write;
@@ -16,11 +17,17 @@ fn main() -> Result<ExitCode> {
             let findings = xtask::dependencies(&xtask::repository_root()?)?;
             report("dependencies", &findings)
         }
+        ["structure"] => {
+            let counts = xtask::structure(&xtask::repository_root()?)?;
+            write!(std::io::stdout().lock(), "{counts}")?;
+            Ok(ExitCode::SUCCESS)
+        }
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
-            "expected `cargo xtask tidy`, `cargo xtask dependencies` or `cargo xtask reproduce \
-             NAME|all [--profile PROFILE]`, but found the arguments {arguments:?}"
+            "expected `cargo xtask tidy`, `cargo xtask dependencies`, `cargo xtask structure` or \
+             `cargo xtask reproduce NAME|all [--profile PROFILE]`, but found the arguments \
+             {arguments:?}"
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! Just enough of Rust's lexical rules to look at code without its comments, strings and tests.
 //!
-//! A full parser would be a large dependency for four questions (which paths, which modules, is
-//! there `unsafe`, what is a test), and all four can be answered from tokens.
+//! A full parser would be a large dependency for a few questions (which paths, which modules, which
+//! items, is there `unsafe`, what is a test), and all of them can be answered from tokens.
 
 /// A word, `::`, or one other character, with its line counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,12 @@ pub(crate) struct Token<'a> {
 /// The text with comments and the insides of literals replaced by blanks; lines stay where they
 /// were.
 pub(crate) fn without_comments_and_literals(text: &str) -> String {
+    without_comments(text, ' ')
+}
+
+/// The text with comments replaced by blanks and every character of a literal by `literal`, which
+/// keeps lines visible that a literal fills alone.
+pub(crate) fn without_comments(text: &str, literal: char) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -29,10 +35,11 @@ pub(crate) fn without_comments_and_literals(text: &str) -> String {
             out.push(chars[at]);
             at += 1;
         } else {
+            let filling = if chars[at] == '/' { ' ' } else { literal };
             out.extend(
                 chars[at..end]
                     .iter()
-                    .map(|&c| if c == '\n' { '\n' } else { ' ' }),
+                    .map(|&c| if c.is_whitespace() { c } else { filling }),
             );
             at = end;
         }
@@ -40,15 +47,15 @@ pub(crate) fn without_comments_and_literals(text: &str) -> String {
     out
 }
 
-/// The code (see above) with every item under `#[cfg(test)]` replaced by blanks.
+/// The code (see above) with every item under `#[cfg(test)]` replaced by blanks, also where the
+/// attribute asks for a platform or a feature besides.
 pub(crate) fn without_tests(code: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
+    const MARKS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
-    while let Some(start) = rest.find(MARK) {
+    while let Some(start) = MARKS.iter().filter_map(|mark| rest.find(mark)).min() {
         out.push_str(&rest[..start]);
-        let after = start + MARK.len();
-        let end = after + length_of_item(&rest[after..]);
+        let end = start + length_of_item(&rest[start..]);
         out.extend(
             rest[start..end]
                 .chars()
@@ -84,6 +91,17 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
         at += length;
     }
     found
+}
+
+/// The module that a file below a crate's `src` is: `learn/warca.rs` → learn, warca;
+/// `learn/mod.rs` → learn; `lib.rs` and `main.rs` → nothing.
+pub(crate) fn module_path(inside: &str) -> Vec<&str> {
+    let stem = inside.strip_suffix(".rs").unwrap_or(inside);
+    let mut modules: Vec<&str> = stem.split('/').collect();
+    if modules.last() == Some(&"mod") || modules == ["lib"] || modules == ["main"] {
+        modules.pop();
+    }
+    modules
 }
 
 /// Whether a character can stand inside an identifier.
@@ -235,6 +253,21 @@ mod tests {
             words("#[cfg(test)]\n#[allow(x)]\nfn f() -> [u8; 2] { b }\nc"),
             ["c"]
         );
+        assert_eq!(words("#[cfg(all(test, unix))]\nmod tests { b }\nc"), ["c"]);
+    }
+
+    #[test]
+    fn literals_can_be_filled_instead() {
+        let text = "a \"b\nc d\" // e\n/* f */";
+        assert_eq!(without_comments(text, '_'), "a __\n_ __     \n       ");
+    }
+
+    #[test]
+    fn files_are_modules() {
+        assert_eq!(module_path("learn/warca.rs"), ["learn", "warca"]);
+        assert_eq!(module_path("learn/mod.rs"), ["learn"]);
+        assert!(module_path("lib.rs").is_empty());
+        assert!(module_path("main.rs").is_empty());
     }
 
     #[test]
