@@ -2,12 +2,18 @@
 
 use crate::{Error, Result};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait,
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, RecordBatch,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Int64Type};
 use metra::linalg::Rows;
 use std::collections::HashMap;
+
+/// A column of a batch by its name.
+pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+    let found = batch.column_by_name(name);
+    found.ok_or_else(|| Error::table(name, "the column was not read"))
+}
 
 /// Numbers in a vector of a column of this type, where the type tells; an error where it holds no
 /// vectors.

@@ -24,11 +24,3 @@ pub use judge::{Judgement, Ranker};
 pub use shard::{Sharded, Sharding};
 pub use table::{Cut, Table};
 pub use train::Fit;
-
-/// Names of the passes that this build knows. Programs of one cluster must know the same ones.
-pub fn passes() -> Vec<&'static str> {
-    metra::passes::ALL
-        .iter()
-        .map(metra::passes::Pass::name)
-        .collect()
-}

@@ -6,7 +6,8 @@
 //! behind.
 
 use super::connection::Connection;
-use super::{Address, Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config, status};
+use super::session::{MESSAGE_SIZE, asked_to_end, runtime, session_config};
+use super::{Address, Identity, status};
 use crate::{Error, Result};
 use ballista_core::RuntimeProducer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};

@@ -4,8 +4,9 @@
 //! itself (nothing could be cancelled or shown) and waits without limit.
 
 use super::connection::Connection;
+use super::session::{MESSAGE_SIZE, runtime, session_config};
 use super::status::{self, ClusterStatus, JOB_PAGE, JobState, JobStatus};
-use super::{Address, Identity, MESSAGE_SIZE, runtime, session_config};
+use super::{Address, Identity};
 use crate::{Error, Result};
 use ballista_core::client::BallistaClient;
 use ballista_core::config::BALLISTA_JOB_NAME;

@@ -4,8 +4,9 @@
 //! Departs from Ballista's own `start_server` in that the port is bound first (0 asks for a free
 //! one), that a page of ours is served beside its protocol, and that a signal ends it.
 
+use super::Identity;
 use super::board::{Board, Server, routes};
-use super::{Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config};
+use super::session::{MESSAGE_SIZE, asked_to_end, runtime, session_config};
 use crate::{Error, Result};
 use axum::serve::ListenerExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;

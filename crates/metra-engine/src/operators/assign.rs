@@ -3,9 +3,9 @@
 //! A row's shard is one of those that its class was dealt to, usually one alone. The place is a random number keyed by the row's own number,
 //! so that a shard's order is a shuffle that depends on the seed alone.
 
-use super::{Position, column};
+use super::Position;
 use crate::carried::Carried;
-use crate::columns::Names;
+use crate::columns::{Names, column};
 use crate::error::{from_engine, within};
 use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};

@@ -3,9 +3,8 @@
 //! A file has the name of its shard and appears as a whole, so that a task that is run again after a
 //! loss writes the same bytes to the same place, and nothing is there twice.
 
-use super::column;
 use crate::carried::Carried;
-use crate::columns::{Names, Vectors};
+use crate::columns::{Names, Vectors, column};
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::arrow::array::{ArrayRef, FixedSizeListArray, RecordBatch};

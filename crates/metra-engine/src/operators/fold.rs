@@ -6,7 +6,8 @@
 use super::blocks::{of_shard, schema};
 use super::embed::{EmbedTool, EmbedWork, Embedding};
 use super::pass::{PassTool, PassWork};
-use super::{Position, pause, shard_and_first};
+use super::pause::pause;
+use super::{Position, shard_and_first};
 use crate::error::{from_engine, within};
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;

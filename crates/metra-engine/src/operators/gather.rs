@@ -5,8 +5,8 @@
 
 use super::assign::{PLACE, TARGET};
 use super::blocks::{of_shard, schema};
-use super::column;
 use super::embed::Written;
+use crate::columns::column;
 use crate::error::{from_engine, within};
 use crate::stores::Place;
 use crate::{Error, Result};

@@ -5,7 +5,7 @@
 //! no rows says nothing: what waited for it is merged at the end.
 
 use super::blocks::{Block, batch, read, schema};
-use super::pause;
+use super::pause::pause;
 use crate::error::within;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;

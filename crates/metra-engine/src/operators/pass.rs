@@ -1,8 +1,7 @@
 //! A pass of the library over the rows of a shard: by name, with settings by value or by address.
 
-use super::column;
 use crate::carried::Carried;
-use crate::columns::{Names, Vectors};
+use crate::columns::{Names, Vectors, column};
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;

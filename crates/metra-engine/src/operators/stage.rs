@@ -4,8 +4,7 @@
 //! batches of a partition is in the file of its name. A stage is plain data, so that writing it is all
 //! that the codec has to do.
 
-use super::{assign, blocks, fold, gather, merge};
-use crate::cluster::hello;
+use super::{assign, blocks, fold, gather, hello, merge};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;

@@ -7,6 +7,7 @@
 //! lies; the second direction goes a few lines at a time, so that what it makes is summed while still in the
 //! cache.
 
+use super::fourier::transform;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 use std::f64::consts::PI;
@@ -87,7 +88,7 @@ impl Bank {
                 let values = &source[line * side..(line + 1) * side];
                 lines.extend(values.iter().zip(gains).map(|(value, gain)| value * gain));
             }
-            super::transform(&*self.inverse, lines, scratch);
+            transform(&*self.inverse, lines, scratch);
             sums.fill(0.0);
             for start in (0..side).step_by(TOGETHER) {
                 let width = TOGETHER.min(side - start);
@@ -98,7 +99,7 @@ impl Bank {
                         few[place * side + line] = *value;
                     }
                 }
-                super::transform(&*self.inverse, few, scratch);
+                transform(&*self.inverse, few, scratch);
                 for (place, values) in few.chunks_exact(side).enumerate() {
                     let across = self.block(start + place);
                     for (along, edges) in self.edges.windows(2).enumerate() {
@@ -129,9 +130,9 @@ impl Bank {
         } = work;
         spectrum.clear();
         spectrum.extend(square.iter().map(|value| Complex32::new(*value, 0.0)));
-        super::transform(&*self.forward, spectrum, scratch);
+        transform(&*self.forward, spectrum, scratch);
         turn(spectrum, turned, side);
-        super::transform(&*self.forward, turned, scratch);
+        transform(&*self.forward, turned, scratch);
         turn(turned, spectrum, side);
     }
 

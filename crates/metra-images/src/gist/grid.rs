@@ -4,7 +4,7 @@
 //! "Quadruplet-wise image similarity learning", ICCV 2013, Section 5.3. The numbers of a cell lie together,
 //! cells row by row from the top, so that a metric with one weight a block can weigh cells.
 
-use super::{Gist, GistSettings};
+use super::descriptor::{Gist, GistSettings};
 use crate::describe::Describe;
 use crate::resample::Region;
 use crate::{Error, Picture, Result};

@@ -7,6 +7,7 @@
 //! with two rows of real numbers as the real and imaginary parts of one transform: the same numbers for a
 //! quarter of the work.
 
+use super::fourier::transform;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
@@ -109,13 +110,13 @@ impl Prefilter {
             let both = upper.iter().zip(lower);
             lines.extend(both.map(|(re, im)| Complex32::new(*re, *im)));
         }
-        super::transform(&*self.forward, lines, scratch);
+        transform(&*self.forward, lines, scratch);
         for line in lines.chunks_exact_mut(padded) {
             for (value, gain) in line.iter_mut().zip(&self.gains) {
                 *value *= gain;
             }
         }
-        super::transform(&*self.inverse, lines, scratch);
+        transform(&*self.inverse, lines, scratch);
         turned.clear();
         turned.resize(padded * padded, 0.0);
         for (pair, line) in lines.chunks_exact(padded).enumerate() {

@@ -5,7 +5,7 @@
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 
-use super::{Export, Part, bias, little_endian};
+use super::map::{Export, Part, bias, little_endian};
 use crate::{Error, Result};
 use metra::linalg::Rows;
 use metra::metric::{Distance, Plan};
@@ -252,7 +252,7 @@ fn failed(source: std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::linalg::RowBuf;
     use metra::metric::{Model, Space, Wish};

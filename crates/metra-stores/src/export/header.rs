@@ -1,7 +1,7 @@
 //! A C header: the matrices as constants and one function that maps a vector, for programs without
 //! room for a library. Sums are in double, as the steps of `metra embed` that matter are.
 
-use super::{Export, Part, bias};
+use super::map::{Export, Part, bias};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -124,7 +124,7 @@ fn array(text: &mut String, name: &str, values: &[f32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
     use metra::metric::{Side, Space, Step};

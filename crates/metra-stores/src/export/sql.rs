@@ -5,7 +5,7 @@
 //! text, which PostgreSQL would parse again in every session. The function is asked in a subquery,
 //! (SELECT f($1)), which PostgreSQL works out once; called in ORDER BY itself it may run for every row.
 
-use super::{Export, Part, bias};
+use super::map::{Export, Part, bias};
 use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
 use metra::metric::Plan;
@@ -170,7 +170,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
     use metra::metric::{Model, Space, Step};

@@ -12,7 +12,7 @@
 //! * blocks: as they are, by squared distance, which orders otherwise: candidates only.
 
 use super::manifest::{GraphFacts, found};
-use super::{BuildProgress, GraphSettings, Stage};
+use super::settings::{BuildProgress, GraphSettings, Stage};
 use crate::{Error, Result};
 use metra::data::Corpus;
 use metra::linalg::Rows;

@@ -13,6 +13,10 @@ use std::path::Path;
 
 /// The manifest's file name.
 pub(super) const MANIFEST: &str = "index.json";
+pub(super) const VECTORS: &str = "vectors.f32";
+pub(super) const IDS: &str = "ids.text";
+pub(super) const LABELS: &str = "labels.text";
+pub(super) const GRAPH: &str = "graph.usearch";
 
 /// What the manifest calls this kind of folder.
 const FORMAT: &str = "metra-index";

@@ -18,15 +18,17 @@ mod graph;
 #[path = "no_graph.rs"]
 mod graph;
 mod manifest;
+mod settings;
 mod texts;
 mod write;
 
 pub use manifest::{FileMark, GraphFacts, Manifest, ModelMark, Verify};
+pub use settings::{BuildProgress, GraphSettings, Stage};
 pub use write::IndexWriter;
 
 use crate::{Error, Result};
 use graph::Graph;
-use manifest::{MANIFEST, found};
+use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS, found};
 use metra::data::{Corpus, MappedCorpus, RowId};
 use metra::linalg::RowBuf;
 use metra::metric::{Model, Space};
@@ -34,11 +36,6 @@ use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use texts::Texts;
-
-const VECTORS: &str = "vectors.f32";
-const IDS: &str = "ids.text";
-const LABELS: &str = "labels.text";
-const GRAPH: &str = "graph.usearch";
 
 /// Items up to which exact search is quick enough that a graph is not worth its time to build.
 pub const EXACT_ITEMS: u64 = 1_000_000;
@@ -53,56 +50,6 @@ const QUERIES: u64 = 16;
 /// the metric does up to rounding, so that few are enough, and each one is a place in memory that the
 /// walk has not been at; blocks are ordered otherwise.
 const CANDIDATES: usize = 2;
-
-/// What long work is told: a stage, how much of it is done, and of how much. An error ends the work.
-pub type BuildProgress<'a> = dyn FnMut(Stage, u64, u64) -> metra::Result<()> + 'a;
-
-/// A part of long work on an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Items are linked into the graph.
-    Link,
-    /// Bytes of files are read to digest them.
-    Digest,
-}
-
-/// How a graph is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GraphSettings {
-    /// Neighbours that an item is linked to: more find more, and take more room.
-    pub connections: usize,
-    /// Candidates kept while an item's neighbours are looked for: more find more, and take longer.
-    pub build_effort: usize,
-    /// Whether all threads of the pool build it. The graph's bytes, and which neighbours it misses,
-    /// are then not the same from run to run; with one thread they are.
-    pub parallel: bool,
-}
-
-impl Default for GraphSettings {
-    fn default() -> Self {
-        GraphSettings {
-            connections: 16,
-            build_effort: 128,
-            parallel: false,
-        }
-    }
-}
-
-impl GraphSettings {
-    fn check(&self) -> Result<()> {
-        let ranges = [
-            ("connections", self.connections, 2..=512),
-            ("build effort", self.build_effort, 1..=100_000),
-        ];
-        for (name, value, range) in ranges {
-            if !range.contains(&value) {
-                let expected = format!("between {} and {}", range.start(), range.end());
-                return Err(metra::Error::parameter(name, expected, value).into());
-            }
-        }
-        Ok(())
-    }
-}
 
 /// How to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! everything else about an index works.
 
 use super::manifest::{GraphFacts, found};
-use super::{BuildProgress, GraphSettings};
+use super::settings::{BuildProgress, GraphSettings};
 use crate::{Error, Result};
 use metra::data::Corpus;
 use metra::metric::Space;

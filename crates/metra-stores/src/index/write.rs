@@ -2,9 +2,11 @@
 //! own name when all is there, so that a folder with the right name is always a whole index.
 
 use super::graph::Graph;
-use super::manifest::{FileMark, Manifest, MarkedFile, ModelMark, found, mark};
+use super::manifest::{
+    FileMark, GRAPH, IDS, LABELS, Manifest, MarkedFile, ModelMark, VECTORS, found, mark,
+};
+use super::settings::{BuildProgress, GraphSettings, Stage};
 use super::texts::Texts;
-use super::{BuildProgress, GRAPH, GraphSettings, IDS, LABELS, Stage, VECTORS};
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
 use metra::linalg::Rows;

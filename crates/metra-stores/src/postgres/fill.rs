@@ -8,8 +8,9 @@
 
 use super::failure::failed;
 use super::patience::in_transaction;
-use super::push::{Done, Push};
+use super::push::Push;
 use super::registry::Entry;
+use super::request::Done;
 use super::rows::Reading;
 use super::table::place;
 use super::vectors::Sent;

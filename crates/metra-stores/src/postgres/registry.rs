@@ -5,6 +5,7 @@
 //! registry adds what a comment cannot hold: how far a fill has come, names and versions for people, and
 //! what a swap put aside. One row is one model in one column.
 
+use super::connect::Address;
 use super::failure::failed;
 use super::table::Table;
 use crate::sql::identifier;
@@ -238,14 +239,15 @@ impl Registry {
 }
 
 /// Every model that the registries of a database know, table by table, the oldest first.
-pub(super) fn models(client: &mut Client, place: &str) -> Result<Vec<Entry>> {
+pub fn models(address: &Address) -> Result<Vec<Entry>> {
+    let mut client = address.connect()?;
     let schemas = client
         .query(
             "SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relname = 'metra_models' AND c.relkind = 'r' ORDER BY 1",
             &[],
         )
-        .map_err(|e| failed(place, &e))?;
+        .map_err(|e| failed(&address.to_string(), &e))?;
     let mut all = Vec::new();
     for schema in schemas {
         let registry = Registry::of(schema.get(0))?;

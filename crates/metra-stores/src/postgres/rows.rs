@@ -5,7 +5,7 @@
 //! and no cursor is held open between two transactions.
 
 use super::failure::failed;
-use super::push::Pushing;
+use super::request::Pushing;
 use super::table::{Table, place};
 use super::vectors::{VectorType, received};
 use crate::{Error, Result};

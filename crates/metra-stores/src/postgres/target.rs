@@ -2,7 +2,7 @@
 //! that fits it.
 
 use super::failure::failed;
-use super::push::Pushing;
+use super::request::Pushing;
 use super::table::{Table, place};
 use super::vectors::VectorType;
 use crate::{Error, Result, Written};

@@ -1,9 +1,11 @@
 //! A graph of operators that grows at its end, and the model file around it. Field numbers are those of
 //! `onnx.proto` (IR version 8).
 
-use super::OPSET;
 use super::message::Message;
-use crate::export::little_endian;
+use crate::export::map::little_endian;
+
+/// Version of the set of operators, that of ONNX 1.12 (2022).
+pub const OPSET: u64 = 17;
 
 /// Version of the format itself, that of 2022; later readers know it.
 const IR_VERSION: u64 = 8;

@@ -13,7 +13,9 @@
 mod graph;
 mod message;
 
-use super::Export;
+pub use graph::OPSET;
+
+use super::map::Export;
 use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
@@ -21,8 +23,6 @@ use metra::linalg::{Kernel, Rows};
 use metra::metric::{KernelMap, LowRank, Side, Signs, Step};
 use std::io::Write;
 
-/// Version of the set of operators, that of ONNX 1.12 (2022).
-pub const OPSET: u64 = 17;
 const FORMAT: &str = "an ONNX file";
 /// A message of protocol buffers cannot be longer.
 const LONGEST: usize = (1 << 31) - 1;
@@ -300,7 +300,7 @@ fn exponential(graph: &mut Graph, gamma: f32, at: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::metric::{Map, Side, Space};
 
@@ -326,7 +326,7 @@ mod tests {
         }
         assert!(holds(
             &bytes,
-            &super::super::little_endian(&[4.0, 5.0, 6.0])
+            &super::super::map::little_endian(&[4.0, 5.0, 6.0])
         ));
         assert!(!holds(&bytes, b"group"));
         assert_eq!(bytes, written(Vec::new(), two_of_three()), "the same bytes");
