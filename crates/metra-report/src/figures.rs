@@ -1,14 +1,13 @@
 //! Which charts a comparison has, and what is said under them.
 
+use crate::charts::Style;
 use crate::charts::curves::{Axes, Curve, curves};
 use crate::charts::histogram::histogram;
 use crate::charts::points::{Point, points};
 use crate::charts::rows::{Balance, Interval, balances, intervals};
-use crate::charts::{Style, Tone};
-use crate::measures::heading;
 use crate::numbers::{count, seconds, unbroken};
-use crate::standing::{Placed, Standing, mean};
-use metra::study::compare::{Costs, Evidence, QueryChanges};
+use crate::standing::{Placed, Standing, mean, tone};
+use metra::study::compare::{Costs, QueryChanges};
 use minijinja::Value;
 use serde::Serialize;
 
@@ -100,7 +99,7 @@ pub(crate) fn legend(standing: &Standing<'_>) -> (Vec<Key>, Vec<String>) {
     let (apart, grey): (Vec<_>, Vec<_>) = drawn.partition(|p| p.style != Style::Background);
     let keys = apart.into_iter().map(|placed| Key {
         class: placed.style.class(),
-        badge: badge(placed),
+        badge: placed.badge(),
         name: placed.line.name.clone(),
     });
     let grey = grey.into_iter().map(|placed| placed.line.name.clone());
@@ -125,7 +124,7 @@ pub(crate) fn times(standing: &Standing<'_>, costs: &Costs) -> Option<Figure> {
             short += usize::from(time < SHORTEST);
             Some(Point {
                 name: placed.line.name.clone(),
-                badge: badge(placed),
+                badge: placed.badge(),
                 style: placed.style,
                 across: time.max(SHORTEST),
                 up: mean(placed.line, criterion)?,
@@ -136,7 +135,7 @@ pub(crate) fn times(standing: &Standing<'_>, costs: &Costs) -> Option<Figure> {
     if list.len() < 3 {
         return None;
     }
-    let left = heading(&standing.results.protocol.criterion);
+    let left = standing.criterion();
     let label = format!("{left} against CPU time of one fit");
     let svg = points(&list, "CPU time of one fit", &left, tick, &label)?;
     let mut caption = format!(
@@ -165,15 +164,11 @@ pub(crate) fn gains(standing: &Standing<'_>) -> Option<Figure> {
                 value: gain.difference,
                 narrow: (gain.low, gain.high),
                 wide: (gain.wide_low, gain.wide_high),
-                tone: match gain.evidence {
-                    Evidence::Better => Tone::Better,
-                    Evidence::Worse => Tone::Worse,
-                    Evidence::None => Tone::Neither,
-                },
+                tone: tone(gain.evidence),
             })
         })
         .collect();
-    let criterion = heading(&standing.results.protocol.criterion);
+    let criterion = standing.criterion();
     let lower = format!("gain in {criterion} over the base");
     let svg = intervals(&rows, &lower, &format!("{lower}, with intervals"))?;
     let caption = format!(
@@ -198,7 +193,7 @@ pub(crate) fn wins(standing: &Standing<'_>) -> Option<Figure> {
             })
         })
         .collect();
-    let criterion = heading(&standing.results.protocol.criterion);
+    let criterion = standing.criterion();
     let lower = "← queries lost · gained →";
     let label = format!("Queries that lost and gained in {criterion} against the base");
     let svg = balances(&rows, lower, &label)?;
@@ -211,7 +206,7 @@ pub(crate) fn wins(standing: &Standing<'_>) -> Option<Figure> {
 
 /// How large the changes of one line's queries were.
 pub(crate) fn changes(standing: &Standing<'_>, name: &str, of: &QueryChanges) -> Option<Figure> {
-    let criterion = heading(&standing.results.protocol.criterion);
+    let criterion = standing.criterion();
     let lower = format!("change in {criterion} against the base");
     let label = format!("Histogram of the {lower} for {name}");
     let svg = histogram(&of.histogram, &lower, "queries", &label)?;
@@ -240,7 +235,7 @@ fn lines<'a>(
             badge: if placed.style == Style::Background {
                 String::new()
             } else {
-                badge(placed)
+                placed.badge()
             },
             style: placed.style,
             points: points(placed),
@@ -254,14 +249,8 @@ fn has_curve(placed: &Placed<'_>) -> bool {
     placed.place.is_some() && !(line.cmc.is_empty() && line.precision.is_empty())
 }
 
-fn badge(placed: &Placed<'_>) -> String {
-    placed
-        .place
-        .map_or("–".to_owned(), |place| place.to_string())
-}
-
 fn numbered(placed: &Placed<'_>) -> String {
-    format!("{} {}", badge(placed), placed.line.name)
+    format!("{} {}", placed.badge(), placed.line.name)
 }
 
 fn begins(start: f64) -> &'static str {

@@ -14,10 +14,8 @@ pub fn markdown(results: &Results, costs: Option<&Costs>) -> String {
     let standing = Standing::of(results);
     let mut page = Page::default();
     page.paragraph(&format!("# {}", escaped(&results.name)));
-    for part in results.about.split("\n\n").map(str::trim) {
-        if !part.is_empty() {
-            page.paragraph(&escaped(part));
-        }
+    for part in words::paragraphs(&results.about) {
+        page.paragraph(&escaped(part));
     }
     page.paragraph("Made by this command:");
     page.fenced(&results.command);
@@ -74,8 +72,7 @@ fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
             "≈: cannot be told from the best (≈\\*: only where all comparisons are allowed for).",
         );
     }
-    let published = |row: &ScoreRow| row.cells.iter().any(|cell| !cell.published.is_empty());
-    if rows.iter().any(published) {
+    if rows.iter().any(ScoreRow::has_published) {
         notes.push("In brackets: what was published.");
     }
     page.paragraph(&notes.join(" "));
@@ -141,7 +138,7 @@ fn parts(page: &mut Page, standing: &Standing<'_>) {
     }
     page.paragraph("## Seen and unseen items");
     page.paragraph(words::SEEN);
-    let criterion = escaped(&heading(&standing.results.protocol.criterion));
+    let criterion = escaped(&standing.criterion());
     for table in tables {
         let head = [
             format!("{}, {}", escaped(&table.part), table.queries),
@@ -179,7 +176,7 @@ fn failures(page: &mut Page, standing: &Standing<'_>) {
     let body = rows
         .iter()
         .map(|row| vec![escaped(&row.name), row.splits.clone(), escaped(&row.reason)]);
-    page.table(&["line", "splits", "reason"].map(str::to_owned), body);
+    page.table(&["line", "splits", "reason"], body);
 }
 
 fn claims(page: &mut Page, results: &Results) {
@@ -188,7 +185,7 @@ fn claims(page: &mut Page, results: &Results) {
     }
     page.paragraph("## Claims");
     page.paragraph(&words::claims(results));
-    let head = ["claim", "source", "finding", "difference", "remark"].map(str::to_owned);
+    let head = ["claim", "source", "finding", "difference", "remark"];
     let rows = tables::claims(results);
     let body = rows.iter().map(|row| {
         let (better, worse) = (escaped(&row.better), escaped(&row.worse));
@@ -206,7 +203,7 @@ fn claims(page: &mut Page, results: &Results) {
 
 fn settings(page: &mut Page, standing: &Standing<'_>) {
     page.paragraph("## Settings");
-    let head = ["line", "method", "fixed", "tried", "chosen most often"].map(str::to_owned);
+    let head = ["line", "method", "fixed", "tried", "chosen most often"];
     let rows = tables::settings(standing);
     let body = rows.iter().map(|row| {
         [&row.name, &row.method, &row.fixed, &row.tried, &row.chosen]
@@ -246,19 +243,19 @@ impl Page {
         self.text.push('\n');
     }
 
-    fn table(&mut self, head: &[String], body: impl Iterator<Item = Vec<String>>) {
+    fn table(&mut self, head: &[impl AsRef<str>], body: impl Iterator<Item = Vec<String>>) {
         self.row(head);
-        self.row(&vec!["---".to_owned(); head.len()]);
+        self.row(&vec!["---"; head.len()]);
         for row in body {
             self.row(&row);
         }
         self.text.push('\n');
     }
 
-    fn row(&mut self, cells: &[String]) {
+    fn row(&mut self, cells: &[impl AsRef<str>]) {
         self.text += "|";
         for cell in cells {
-            self.text += &format!(" {} |", cell.trim());
+            self.text += &format!(" {} |", cell.as_ref().trim());
         }
         self.text.push('\n');
     }

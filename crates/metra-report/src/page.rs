@@ -8,7 +8,7 @@ use crate::figures::{self, Figure, Key};
 use crate::measures::{heading, meaning};
 use crate::numbers::{count, interval, score, signed, unbroken};
 use crate::sheets::{GroupView, Sheets};
-use crate::standing::{Standing, mean};
+use crate::standing::{Standing, mean, tone};
 use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
 use crate::words::{self, Fact, Remark};
 use crate::{Error, charts::svg::printable};
@@ -141,7 +141,9 @@ impl Page {
         let mut cells = gains.iter().flat_map(|row| &row.cells);
         Page {
             name: results.name.clone(),
-            about: paragraphs(&results.about),
+            about: words::paragraphs(&results.about)
+                .map(str::to_owned)
+                .collect(),
             version: results.version.clone(),
             kind: if results.lines.len() > 2 {
                 "Comparison of methods"
@@ -158,9 +160,7 @@ impl Page {
                 || scores
                     .iter()
                     .any(|row| row.level.ends_with(tables::FRAGILE)),
-            has_published: scores
-                .iter()
-                .any(|row| row.cells.iter().any(|cell| !cell.published.is_empty())),
+            has_published: scores.iter().any(ScoreRow::has_published),
             base: results.base.clone(),
             best: results.best.clone(),
             gains_figure: figures::gains(&standing),
@@ -177,7 +177,7 @@ impl Page {
             times: costs.and_then(|costs| figures::times(&standing, costs)),
             wins: figures::wins(&standing),
             queries: queries(&standing),
-            criterion: heading(&results.protocol.criterion),
+            criterion: standing.criterion(),
             several: results.protocol.splits.len() > 1,
             claims: tables::claims(results),
             claims_found: unbroken(&words::claims(results)),
@@ -197,7 +197,6 @@ fn tiles(standing: &Standing<'_>) -> Vec<Tile> {
     let Some(best) = standing.best() else {
         return Vec::new();
     };
-    let criterion = heading(&results.protocol.criterion);
     let measured = best.line.measures.get(results.criterion());
     let splits = results.protocol.splits.len();
     let base = standing.base().filter(|base| !base.is_best);
@@ -222,19 +221,22 @@ fn tiles(standing: &Standing<'_>) -> Vec<Tile> {
             tone: "",
         },
         Tile {
-            label: criterion,
+            label: standing.criterion(),
             value: measured.map_or("n/a".to_owned(), |value| score(value.mean)),
             note,
             tone: "",
         },
     ];
     if let Some(gain) = standing.of_criterion(&best.line.against_base) {
-        let (value, verdict, tone) = words::verdict(gain);
         tiles.push(Tile {
             label: format!("Gain over {}", results.base),
-            value,
-            note: format!("{}, {verdict}", interval(gain.low, gain.high)),
-            tone,
+            value: signed(gain.difference),
+            note: format!(
+                "{}, {}",
+                interval(gain.low, gain.high),
+                words::verdict(gain)
+            ),
+            tone: tone(gain.evidence).class(),
         });
     }
     if let Some(queries) = &best.line.queries {
@@ -315,19 +317,6 @@ fn change(change: &QueryChange) -> ChangeRow {
 fn glossary(results: &Results) -> Vec<Fact> {
     let measures = results.protocol.measures.iter();
     measures
-        .filter_map(|name| {
-            Some(Fact {
-                term: heading(name),
-                text: meaning(name)?,
-            })
-        })
-        .collect()
-}
-
-fn paragraphs(text: &str) -> Vec<String> {
-    let parts = text.split("\n\n").map(str::trim);
-    parts
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
+        .filter_map(|name| Some(Fact::new(heading(name), meaning(name)?)))
         .collect()
 }

@@ -3,7 +3,8 @@
 //! Lines are ordered by the mean of the criterion; those of which a split failed come last and have
 //! no place, since their means are over fewer splits. What is not a number never comes first.
 
-use crate::charts::Style;
+use crate::charts::{Style, Tone};
+use crate::measures::heading;
 use metra::study::compare::{Evidence, Gain, Line, Results};
 
 /// Lines in their order.
@@ -110,9 +111,30 @@ impl<'a> Standing<'a> {
         }
     }
 
+    /// The heading of the criterion.
+    pub(crate) fn criterion(&self) -> String {
+        heading(&self.results.protocol.criterion)
+    }
+
     /// The gain by the criterion.
     pub(crate) fn of_criterion<'g>(&self, gains: &'g [Gain]) -> Option<&'g Gain> {
         gain_of(gains, &self.results.protocol.criterion)
+    }
+}
+
+impl Placed<'_> {
+    /// The place as text; a dash where there is none.
+    pub(crate) fn badge(&self) -> String {
+        self.place.map_or("–".to_owned(), |place| place.to_string())
+    }
+}
+
+/// The colour of evidence.
+pub(crate) fn tone(evidence: Evidence) -> Tone {
+    match evidence {
+        Evidence::Better => Tone::Better,
+        Evidence::Worse => Tone::Worse,
+        Evidence::None => Tone::Neither,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::measures::heading;
 use crate::numbers::{bytes, count, fact, gain, interval, score, seconds, signed};
-use crate::standing::{Placed, Rival, Standing, gain_of, mean};
+use crate::standing::{Placed, Rival, Standing, gain_of, mean, tone};
 use metra::study::compare::{ClaimOutcome, Costs, Evidence, Finding, Gain, Line, Results};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,6 +34,13 @@ pub(crate) struct ScoreRow {
     pub(crate) cpu: String,
     pub(crate) memory: String,
     pub(crate) total: String,
+}
+
+impl ScoreRow {
+    /// Whether a value of another publication stands beside one of its means.
+    pub(crate) fn has_published(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.published.is_empty())
+    }
 }
 
 /// One measure of a line.
@@ -155,7 +162,7 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
     };
     let measures = 0..results.protocol.measures.len();
     ScoreRow {
-        place: place(placed),
+        place: placed.badge(),
         name: line.name.clone(),
         tags: tags(placed),
         class: placed.style.class(),
@@ -207,7 +214,7 @@ pub(crate) fn gains(standing: &Standing<'_>) -> Vec<GainRow> {
     compared
         .filter(|placed| !placed.line.against_base.is_empty())
         .map(|placed| GainRow {
-            place: place(placed),
+            place: placed.badge(),
             name: placed.line.name.clone(),
             cells: results
                 .protocol
@@ -235,7 +242,7 @@ fn gain_cell(gain: &Gain) -> GainCell {
         difference: signed(gain.difference),
         interval: interval(gain.low, gain.high),
         words: gain.evidence.words(),
-        tone: tone(gain.evidence),
+        tone: tone(gain.evidence).class(),
         fragile: if fragile { FRAGILE } else { "" },
     }
 }
@@ -247,7 +254,7 @@ pub(crate) fn parts(standing: &Standing<'_>) -> Vec<PartTable> {
     for placed in &standing.lines {
         for part in &placed.line.parts {
             let row = PartRow {
-                place: place(placed),
+                place: placed.badge(),
                 name: placed.line.name.clone(),
                 mean: score(part.mean),
                 gain: part.gain.as_ref().map_or_else(GainCell::default, gain_cell),
@@ -376,18 +383,4 @@ fn pairs(values: &BTreeMap<String, String>) -> String {
         .iter()
         .map(|(name, value)| format!("{name} = {value}"));
     pairs.collect::<Vec<_>>().join("; ")
-}
-
-fn place(placed: &Placed<'_>) -> String {
-    placed
-        .place
-        .map_or("–".to_owned(), |place| place.to_string())
-}
-
-fn tone(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Better => "better",
-        Evidence::Worse => "worse",
-        Evidence::None => "neither",
-    }
 }

@@ -1,7 +1,7 @@
 //! What the figures say, in sentences. Both forms of the report use the same ones.
 
 use crate::measures::heading;
-use crate::numbers::{count, gain, score, seconds, signed};
+use crate::numbers::{count, gain, score, seconds};
 use crate::standing::{Placed, Rival, Standing, mean};
 use metra::study::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
 use serde::Serialize;
@@ -27,6 +27,15 @@ pub(crate) struct Fact {
     pub(crate) text: String,
 }
 
+impl Fact {
+    pub(crate) fn new(term: impl Into<String>, text: impl Into<String>) -> Self {
+        Fact {
+            term: term.into(),
+            text: text.into(),
+        }
+    }
+}
+
 /// Sentences that grow.
 #[derive(Debug, Default)]
 struct Saying {
@@ -35,18 +44,14 @@ struct Saying {
 
 impl Saying {
     fn say(&mut self, text: impl Into<String>) -> &mut Self {
-        self.spans.push(Span {
-            text: text.into(),
-            name: false,
-        });
+        let (text, name) = (text.into(), false);
+        self.spans.push(Span { text, name });
         self
     }
 
     fn name(&mut self, name: &str) -> &mut Self {
-        self.spans.push(Span {
-            text: name.to_owned(),
-            name: true,
-        });
+        let (text, name) = (name.to_owned(), true);
+        self.spans.push(Span { text, name });
         self
     }
 
@@ -59,15 +64,9 @@ impl Saying {
             names.len()
         };
         for (at, name) in names.iter().take(shown).enumerate() {
-            let last = at + 1 == names.len();
-            match (at, last) {
-                (0, _) => {}
-                (_, true) => {
-                    self.say(" and ");
-                }
-                (_, false) => {
-                    self.say(", ");
-                }
+            if at > 0 {
+                let last = at + 1 == names.len();
+                self.say(if last { " and " } else { ", " });
             }
             self.name(name);
         }
@@ -107,7 +106,6 @@ pub(crate) fn summary(standing: &Standing<'_>) -> Vec<Remark> {
 
 fn best(standing: &Standing<'_>) -> Option<Remark> {
     let results = standing.results;
-    let criterion = heading(&results.protocol.criterion);
     let mut saying = Saying::default();
     let Some(best) = standing.best() else {
         saying.say("No line was measured on every split, so none is best.");
@@ -116,7 +114,11 @@ fn best(standing: &Standing<'_>) -> Option<Remark> {
     let reached = mean(best.line, results.criterion());
     let reached = reached.map_or("no value".to_owned(), score);
     saying.name(&best.line.name);
-    saying.say(format!(" is best: {criterion} {reached}{}.", over(results)));
+    saying.say(format!(
+        " is best: {} {reached}{}.",
+        standing.criterion(),
+        over(results)
+    ));
     if best.is_base {
         saying.say(" It is the base itself: no method is ahead of it.");
         return Some(saying.under("Best"));
@@ -207,22 +209,17 @@ fn others(standing: &Standing<'_>) -> Option<Remark> {
         return None;
     }
     let mut saying = Saying::default();
-    let mut first = true;
     for (names, words) in [
-        (better, "better than the base"),
-        (none, "no evidence of a difference"),
-        (worse, "worse than the base"),
+        (better, "Better than the base"),
+        (none, "No evidence of a difference"),
+        (worse, "Worse than the base"),
     ] {
         if names.is_empty() {
             continue;
         }
-        let start = if first { "" } else { " " };
-        let words = capital(words);
-        saying
-            .say(format!("{start}{words}: "))
-            .names(&names)
-            .say(".");
-        first = false;
+        let start = if saying.spans.is_empty() { "" } else { " " };
+        let words = format!("{start}{words}: ");
+        saying.say(words).names(&names).say(".");
     }
     Some(saying.under("The others, against the base"))
 }
@@ -255,9 +252,9 @@ fn lost(standing: &Standing<'_>) -> Option<Remark> {
     }
     if let Some(queries) = &best.line.queries {
         let all = queries.better + queries.equal + queries.worse;
-        let criterion = heading(&standing.results.protocol.criterion);
         saying.say(format!(
-            "By {criterion}, {} of {} lost, {} gained and {} stayed as they were.",
+            "By {}, {} of {} lost, {} gained and {} stayed as they were.",
+            standing.criterion(),
             queries.worse,
             count(all, "query"),
             queries.better,
@@ -338,35 +335,31 @@ fn many(standing: &Standing<'_>) -> Remark {
 /// How it was compared, term by term.
 pub(crate) fn protocol(results: &Results) -> Vec<Fact> {
     let protocol = &results.protocol;
-    let fact = |term: &str, text: String| Fact {
-        term: term.to_owned(),
-        text,
-    };
     let measures: Vec<String> = protocol.measures.iter().map(|name| heading(name)).collect();
     let mut facts = vec![
-        fact("Judged", protocol.protocol.clone()),
-        fact("Held out", protocol.holdout.clone()),
-        fact("Splits", splits(&protocol.splits, protocol.folds)),
-        fact("Measures", measures.join(", ")),
-        fact("Criterion", heading(&protocol.criterion)),
-        fact(
+        Fact::new("Judged", protocol.protocol.clone()),
+        Fact::new("Held out", protocol.holdout.clone()),
+        Fact::new("Splits", splits(&protocol.splits, protocol.folds)),
+        Fact::new("Measures", measures.join(", ")),
+        Fact::new("Criterion", heading(&protocol.criterion)),
+        Fact::new(
             "Settings a method",
             format!("at most {} on each split", protocol.budget),
         ),
     ];
     if let Some(factor) = protocol.halving {
-        facts.push(fact("Successive halving", format!("factor {factor}")));
+        facts.push(Fact::new("Successive halving", format!("factor {factor}")));
     }
     if let Some(rerank) = &protocol.rerank {
-        facts.push(fact("Re-ranking", rerank.clone()));
+        facts.push(Fact::new("Re-ranking", rerank.clone()));
     }
     let intervals = format!(
         "paired bootstrap, {} resamples; the wide ones allow for {}",
         protocol.resamples,
         count(protocol.comparisons, "comparison")
     );
-    facts.push(fact("Intervals", intervals));
-    facts.push(fact("Seed", protocol.seed.to_string()));
+    facts.push(Fact::new("Intervals", intervals));
+    facts.push(Fact::new("Seed", protocol.seed.to_string()));
     facts
 }
 
@@ -454,12 +447,6 @@ fn names<'a>(standing: &Standing<'a>, keep: impl Fn(&Placed<'a>) -> bool) -> Vec
     kept.map(|placed| placed.line.name.as_str()).collect()
 }
 
-fn capital(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase());
-    first.into_iter().flatten().chain(letters).collect()
-}
-
 /// Of how many claims what came.
 pub(crate) fn claims(results: &Results) -> String {
     let of = |wanted: Finding| {
@@ -487,22 +474,22 @@ pub(crate) fn data(results: &Results) -> Vec<Fact> {
         ("Digest of the supervision", &results.data.supervision),
     ];
     let known = facts.into_iter().filter(|(_, text)| !text.is_empty());
-    known
-        .map(|(term, text)| Fact {
-            term: term.to_owned(),
-            text: text.clone(),
-        })
-        .collect()
+    known.map(|(term, text)| Fact::new(term, text)).collect()
 }
 
-/// The size of a gain, what is known of it, and its tone.
-pub(crate) fn verdict(gain: &Gain) -> (String, &'static str, &'static str) {
-    let (words, tone) = match (gain.evidence, gain.adjusted) {
-        (Evidence::None, _) => ("no evidence", "neither"),
-        (Evidence::Better, Evidence::None) => ("better, but not after adjusting", "better"),
-        (Evidence::Better, _) => ("better", "better"),
-        (Evidence::Worse, Evidence::None) => ("worse, but not after adjusting", "worse"),
-        (Evidence::Worse, _) => ("worse", "worse"),
-    };
-    (signed(gain.difference), words, tone)
+/// What is known of a gain.
+pub(crate) fn verdict(gain: &Gain) -> &'static str {
+    match (gain.evidence, gain.adjusted) {
+        (Evidence::None, _) => "no evidence",
+        (Evidence::Better, Evidence::None) => "better, but not after adjusting",
+        (Evidence::Better, _) => "better",
+        (Evidence::Worse, Evidence::None) => "worse, but not after adjusting",
+        (Evidence::Worse, _) => "worse",
+    }
+}
+
+/// The paragraphs of a text, which blank lines separate.
+pub(crate) fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split("\n\n").map(str::trim);
+    parts.filter(|part| !part.is_empty())
 }
