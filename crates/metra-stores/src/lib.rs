@@ -2,6 +2,7 @@
 //! formats that people run. The algebra of plans is `metra::metric::Plan`; nothing here decides what a
 //! store must hold.
 
+mod bytes;
 mod error;
 pub mod export;
 pub mod index;

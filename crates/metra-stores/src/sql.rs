@@ -46,9 +46,11 @@ impl FromStr for TableName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::Found {
-            place: format!("the table {text}"),
-            problem: "expected table, schema.table or the same in double quotes".into(),
+        let bad = || {
+            Error::found(
+                format!("the table {text}"),
+                "expected table, schema.table or the same in double quotes",
+            )
         };
         let (first, rest) = part(text).ok_or_else(bad)?;
         let name = match rest {
@@ -106,10 +108,10 @@ pub(crate) fn identifier(name: &str) -> Result<String> {
     } else {
         return Ok(format!("\"{}\"", name.replace('"', "\"\"")));
     };
-    Err(Error::Found {
-        place: format!("the name {name:?}"),
-        problem: format!("expected {expected}, but found {} bytes", name.len()),
-    })
+    Err(Error::found(
+        format!("the name {name:?}"),
+        format!("expected {expected}, but found {} bytes", name.len()),
+    ))
 }
 
 /// The operator by which pgvector orders.

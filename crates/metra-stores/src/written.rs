@@ -5,6 +5,7 @@
 //! Field for field it is the record of the Python package (`python/metra/stores/_written.py`): what one
 //! of them wrote, the other searches.
 
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -51,13 +52,11 @@ impl Written {
         // must not be written.
         let again = Plan::find(model, plan.way(), plan.distance(), plan.item_dim())?;
         if again.holds_input() != plan.holds_input() {
-            return Err(Error::Found {
-                place: format!("the plan {}", plan.name()),
-                problem:
-                    "expected one that its record tells from others, but the map gives as many \
-                          numbers as it takes: leave out --keep-input, or train with a lower rank"
-                        .into(),
-            });
+            return Err(Error::found(
+                format!("the plan {}", plan.name()),
+                "expected one that its record tells from others, but the map gives as many \
+                          numbers as it takes: leave out --keep-input, or train with a lower rank",
+            ));
         }
         Ok(Written {
             centre: plan.centre().map(packed),
@@ -74,10 +73,7 @@ impl Written {
 
     /// Read a record; `place` is for messages.
     pub fn from_text(text: &str, place: &str) -> Result<Self> {
-        let broken = |problem: String| Error::Found {
-            place: place.into(),
-            problem,
-        };
+        let broken = |problem: String| Error::found(place, problem);
         let value: serde_json::Value = serde_json::from_str(text)
             .map_err(|e| broken(format!("its record cannot be read: {e}")))?;
         match value.get("metra").and_then(serde_json::Value::as_u64) {
@@ -95,18 +91,13 @@ impl Written {
 
     /// The record as JSON with sorted keys.
     pub fn to_text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|e| Error::Found {
-            place: "the record of a model".into(),
-            problem: e.to_string(),
-        })
+        serde_json::to_string(self)
+            .map_err(|e| Error::found("the record of a model", e.to_string()))
     }
 
     /// The plan by which the vectors were written, for the same model.
     pub fn plan(&self, model: &Model, place: &str) -> Result<Plan> {
-        let found = |problem: String| Error::Found {
-            place: place.into(),
-            problem,
-        };
+        let found = |problem: String| Error::found(place, problem);
         let own = digest(model)?;
         if own != self.model {
             return Err(found(format!(
@@ -140,8 +131,7 @@ fn named(model: &str, method: &str) -> String {
 }
 
 fn packed(centre: &[f32]) -> String {
-    let bytes: Vec<u8> = centre.iter().flat_map(|v| v.to_le_bytes()).collect();
-    STANDARD.encode(bytes)
+    STANDARD.encode(little_endian(centre))
 }
 
 fn unpacked(text: &str) -> Option<Vec<f32>> {

@@ -5,7 +5,8 @@
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 
-use super::map::{Export, Part, bias, little_endian};
+use super::map::{Export, Part, bias, unwritten};
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::linalg::Rows;
 use metra::metric::{Distance, Plan};
@@ -68,13 +69,13 @@ impl<W: Write> FaissWriter<W> {
     }
 
     fn wrong(&self, dim: usize) -> Error {
-        Error::Found {
-            place: FORMAT.into(),
-            problem: format!(
+        Error::found(
+            FORMAT,
+            format!(
                 "expected {} vectors of {} numbers, but was given {} of {dim}",
                 self.rows, self.dim, self.written
             ),
-        }
+        )
     }
 }
 
@@ -96,10 +97,7 @@ pub struct FaissIndex {
 impl FaissIndex {
     /// Read the beginning of an index file.
     pub fn read(path: &Path, from: &mut impl Read) -> Result<Self> {
-        let wrong = |problem: String| Error::Found {
-            place: path.display().to_string(),
-            problem,
-        };
+        let wrong = |problem: String| Error::file(path, problem);
         let mut start = [0; HEADER];
         from.read_exact(&mut start)
             .map_err(|e| wrong(format!("expected an index of FAISS, but {e}")))?;
@@ -155,9 +153,9 @@ pub fn wrap_faiss(
 ) -> Result<()> {
     let expected = (export.output_dim(), plan.distance());
     if (index.dim, index.distance) != expected {
-        return Err(Error::Found {
-            place: path.display().to_string(),
-            problem: format!(
+        return Err(Error::file(
+            path,
+            format!(
                 "expected an index of {} numbers by {} (what the {} way stores), but it has {} by {}",
                 expected.0,
                 expected.1,
@@ -165,7 +163,7 @@ pub fn wrap_faiss(
                 index.dim,
                 index.distance
             ),
-        });
+        ));
     }
     let bytes = in_front(export, metric(plan.distance())?, index.rows)?;
     out.write_all(&bytes).map_err(failed)?;
@@ -221,12 +219,14 @@ fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
 }
 
 fn whole(number: usize) -> Result<i32> {
-    i32::try_from(number).map_err(|_| Error::Found {
-        place: FORMAT.into(),
-        problem: format!(
-            "expected at most {} numbers a vector, but found {number}",
-            i32::MAX
-        ),
+    i32::try_from(number).map_err(|_| {
+        Error::found(
+            FORMAT,
+            format!(
+                "expected at most {} numbers a vector, but found {number}",
+                i32::MAX
+            ),
+        )
     })
 }
 
@@ -235,19 +235,16 @@ fn metric(distance: Distance) -> Result<i32> {
     match distance {
         Distance::InnerProduct => Ok(0),
         Distance::SquaredL2 => Ok(1),
-        Distance::Cosine => Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: "a plan by cosine".into(),
-            instead: "FAISS has l2 and ip: choose a plan by one of them".into(),
-        }),
+        Distance::Cosine => Err(Error::unsupported(
+            FORMAT,
+            "a plan by cosine",
+            "FAISS has l2 and ip: choose a plan by one of them",
+        )),
     }
 }
 
 fn failed(source: std::io::Error) -> Error {
-    Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {source}"),
-    }
+    unwritten(FORMAT, source)
 }
 
 #[cfg(test)]

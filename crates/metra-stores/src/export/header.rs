@@ -1,7 +1,7 @@
 //! A C header: the matrices as constants and one function that maps a vector, for programs without
 //! room for a library. Sums are in double, as the steps of `metra embed` that matter are.
 
-use super::map::{Export, Part, bias};
+use super::map::{Export, Part, bias, unwritten, weights};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -14,10 +14,8 @@ const MOST_NUMBERS: usize = 1 << 22;
 pub fn write_header(mut out: impl Write, export: &Export, name: &str) -> Result<()> {
     let name = c_name(name);
     let text = text(export, &name)?;
-    out.write_all(text.as_bytes()).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })
+    out.write_all(text.as_bytes())
+        .map_err(|e| unwritten(FORMAT, e))
 }
 
 /// A name that C takes: letters, digits and underscores, not beginning with a digit.
@@ -32,20 +30,15 @@ pub fn c_name(name: &str) -> String {
 
 fn text(export: &Export, name: &str) -> Result<String> {
     let parts = export.parts(FORMAT)?;
-    let numbers: usize = (parts.iter())
-        .map(|part| match part {
-            Part::Affine(map) => map.weights().values().len(),
-            Part::UnitLength => 0,
-        })
-        .sum();
+    let numbers = weights(&parts);
     if numbers > MOST_NUMBERS {
-        return Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: format!("{numbers} numbers"),
-            instead: format!(
+        return Err(Error::unsupported(
+            FORMAT,
+            format!("{numbers} numbers"),
+            format!(
                 "compilers take minutes above {MOST_NUMBERS}: read a file of npy or safetensors"
             ),
-        });
+        ));
     }
     let upper = name.to_uppercase();
     let (input, output) = (export.input_dim(), export.output_dim());

@@ -4,6 +4,7 @@
 use crate::{Error, Result};
 use metra::data::{ElementMap, Narrowing};
 use metra::metric::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
+use std::fmt::Display;
 
 /// What is exported: the way of queries or of items, from vectors as a user has them.
 #[derive(Debug, Clone)]
@@ -59,13 +60,13 @@ impl Export {
 
     /// What a plan stores, for items that are mapped on their way in.
     pub fn items(model: &Model, plan: &Plan) -> Result<Self> {
-        let steps = plan.item_steps().ok_or_else(|| Error::Unsupported {
-            format: "a map of items".into(),
-            what: format!("what the way {} stores", plan.way()),
-            instead:
+        let steps = plan.item_steps().ok_or_else(|| {
+            Error::unsupported(
+                "a map of items",
+                format!("what the way {} stores", plan.way()),
                 "stored items are not a map of the input there: write them with the plan, and \
-                      export the queries' side"
-                    .into(),
+                      export the queries' side",
+            )
         })?;
         Self::new(model, Side::Item, steps, plan.distance().to_string())
     }
@@ -123,9 +124,9 @@ impl Export {
         match (parts.pop(), parts.is_empty()) {
             (Some(Part::Affine(map)), true) => Ok(map),
             (None, _) => Ok(identity(self.input_dim)?),
-            _ => Err(self.refused(
+            _ => Err(Error::unsupported(
                 format,
-                "the division by the length (step \"l2\")".into(),
+                "the division by the length (step \"l2\")",
                 "a file of one matrix has no place for it: use onnx, faiss, a C header or sql",
             )),
         }
@@ -135,8 +136,8 @@ impl Export {
     pub(crate) fn parts(&self, format: &str) -> Result<Vec<Part>> {
         if self.indefinite.is_some() {
             let instead = "export what a plan asks with (--way extra-coordinate), or use onnx";
-            let what = "the squares in vectors of an indefinite metric".into();
-            return Err(self.refused(format, what, instead));
+            let what = "the squares in vectors of an indefinite metric";
+            return Err(Error::unsupported(format, what, instead));
         }
         let mut steps = Vec::new();
         if let Some(narrowing) = &self.narrowing {
@@ -149,7 +150,7 @@ impl Export {
                 );
                 let instead = "f32 loses what varies in such columns: use onnx, which takes f64, or \
                                map vectors with metra embed";
-                return Err(self.refused(format, what, instead));
+                return Err(Error::unsupported(format, what, instead));
             }
             let factors = vec![scale; self.input_dim];
             steps.push(Step::Scale { factors });
@@ -159,21 +160,13 @@ impl Export {
         let part = |step| match step {
             Step::Project(map) => Ok(Part::Affine(map)),
             Step::Element(ElementMap::Normalise) => Ok(Part::UnitLength),
-            other => Err(self.refused(
+            other => Err(Error::unsupported(
                 format,
                 format!("step \"{}\", which is not affine", other.name()),
                 "use onnx, or map vectors with metra embed and index what it writes",
             )),
         };
         folded.into_iter().map(part).collect()
-    }
-
-    fn refused(&self, format: &str, what: String, instead: &str) -> Error {
-        Error::Unsupported {
-            format: format.into(),
-            what,
-            instead: instead.into(),
-        }
     }
 
     /// One line that says what the file does, for comments and metadata.
@@ -205,12 +198,19 @@ fn identity(dim: usize) -> Result<LowRank> {
     Ok(LowRank::new(weights, None)?)
 }
 
-/// Numbers as they lie in files of other programs.
-pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
+/// How many weights the affine maps have.
+pub(super) fn weights(parts: &[Part]) -> usize {
+    (parts.iter())
+        .map(|part| match part {
+            Part::Affine(map) => map.weights().values().len(),
+            Part::UnitLength => 0,
+        })
+        .sum()
+}
+
+/// A file that could not be written.
+pub(super) fn unwritten(format: &str, error: impl Display) -> Error {
+    Error::found(format, format!("it could not be written: {error}"))
 }
 
 #[cfg(test)]

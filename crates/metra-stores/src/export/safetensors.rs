@@ -1,7 +1,8 @@
 //! Plain safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from. The
 //! mapped vector is weight · x + bias.
 
-use super::map::{Export, bias, little_endian};
+use super::map::{Export, bias, unwritten};
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use safetensors::serialize;
 use safetensors::tensor::{Dtype, TensorView};
@@ -28,10 +29,7 @@ pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {
-    Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {error}"),
-    }
+    unwritten(FORMAT, error)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! text, which PostgreSQL would parse again in every session. The function is asked in a subquery,
 //! (SELECT f($1)), which PostgreSQL works out once; called in ORDER BY itself it may run for every row.
 
-use super::map::{Export, Part, bias};
+use super::map::{Export, Part, bias, unwritten, weights};
 use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
 use metra::metric::Plan;
@@ -89,10 +89,8 @@ pub fn write_sql(
         identifier(&columns.column)?,
         search,
     );
-    out.write_all(text.as_bytes()).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })?;
+    out.write_all(text.as_bytes())
+        .map_err(|e| unwritten(FORMAT, e))?;
     Ok(function.is_ok())
 }
 
@@ -102,12 +100,7 @@ fn function(export: &Export, name: &str, table: &str) -> Result<String, String> 
         Error::Unsupported { what, .. } => format!("SQL has no {what}"),
         other => other.to_string(),
     })?;
-    let numbers: usize = (parts.iter())
-        .map(|part| match part {
-            Part::Affine(map) => map.weights().values().len(),
-            Part::UnitLength => 0,
-        })
-        .sum();
+    let numbers = weights(&parts);
     if numbers > MOST_NUMBERS {
         return Err(format!(
             "its map has {numbers} numbers, all of which every query would read (at most \

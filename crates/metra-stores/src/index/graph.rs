@@ -11,7 +11,7 @@
 //!   whose inner product is a distance (z, −½|z|²) it finds 1 %;
 //! * blocks: as they are, by squared distance, which orders otherwise: candidates only.
 
-use super::manifest::{GraphFacts, found};
+use super::manifest::GraphFacts;
 use super::settings::{BuildProgress, GraphSettings, Stage};
 use crate::{Error, Result};
 use metra::data::Corpus;
@@ -123,7 +123,7 @@ impl Graph {
         let (items, numbers) = (index.size() as u64, index.dimensions());
         let expected = numbers_of(space, dim);
         if (items, numbers) != (rows, expected) {
-            return Err(found(
+            return Err(Error::file(
                 path,
                 format!("expected a graph of {rows} × {expected}, but found {items} × {numbers}"),
             ));
@@ -276,10 +276,10 @@ fn squared_length(row: &[f32]) -> f64 {
 fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| {
         let problem = "expected a path in UTF-8: the graph's library takes no other";
-        found(path, problem.into())
+        Error::file(path, problem)
     })
 }
 
 fn library(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    found(path, format!("the graph's library says: {error}"))
+    Error::file(path, format!("the graph's library says: {error}"))
 }

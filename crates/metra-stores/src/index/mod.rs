@@ -28,7 +28,7 @@ pub use write::IndexWriter;
 
 use crate::{Error, Result};
 use graph::Graph;
-use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS, found};
+use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS};
 use metra::data::{Corpus, MappedCorpus, RowId};
 use metra::linalg::RowBuf;
 use metra::metric::{Model, Space};
@@ -36,6 +36,7 @@ use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use texts::Texts;
+use write::check_finite;
 
 /// Items up to which exact search is quick enough that a graph is not worth its time to build.
 pub const EXACT_ITEMS: u64 = 1_000_000;
@@ -96,11 +97,11 @@ impl LocalIndex {
         };
         let Some(vectors) = named(VECTORS)? else {
             let problem = format!("expected a file {VECTORS}, but none is named");
-            return Err(found(&folder.join(MANIFEST), problem));
+            return Err(Error::file(&folder.join(MANIFEST), problem));
         };
         let rows = usize::try_from(manifest.rows).map_err(|_| {
             let problem = format!("{} items are more than this machine can map", manifest.rows);
-            found(&folder.join(MANIFEST), problem)
+            Error::file(&folder.join(MANIFEST), problem)
         })?;
         let texts = |name: &str| -> Result<Option<Texts>> {
             let path = named(name)?;
@@ -126,7 +127,7 @@ impl LocalIndex {
                     "no graph"
                 };
                 let problem = format!("says that there is {has}, and its files say otherwise");
-                return Err(found(&folder.join(MANIFEST), problem));
+                return Err(Error::file(&folder.join(MANIFEST), problem));
             }
         };
         Ok(LocalIndex {
@@ -151,9 +152,9 @@ impl LocalIndex {
         if made.digest == given.digest {
             return Ok(());
         }
-        Err(Error::Found {
-            place: self.folder.display().to_string(),
-            problem: format!(
+        Err(Error::file(
+            &self.folder,
+            format!(
                 "was made with the model {:?} ({}), but is searched with {:?} ({}): their vectors \
                  cannot be compared; index the items with this model",
                 made.name,
@@ -161,7 +162,7 @@ impl LocalIndex {
                 given.name,
                 short(&given.digest)
             ),
-        })
+        ))
     }
 
     /// How to search where nobody says: through the graph if there is one.
@@ -187,7 +188,7 @@ impl LocalIndex {
         };
         let Some(graph) = &self.graph else {
             let problem = "has no graph to search approximately: index with --approximate";
-            return Err(found(&self.folder, problem.into()));
+            return Err(Error::file(&self.folder, problem));
         };
         if queries.dim() != self.vectors.dim() {
             let (expected, given) = (self.vectors.dim(), queries.dim());
@@ -273,7 +274,7 @@ impl Walk<'_> {
         let mut answers = Vec::with_capacity(numbers.len());
         for (number, query) in numbers.iter().zip(queries.rows().iter()) {
             let in_query = |error: Error| self.in_query(error, *number);
-            check_query(query, self.queries.origin(*number))?;
+            check_finite(query, self.queries.origin(*number))?;
             let mut candidates = self
                 .graph
                 .candidates(query, self.effort)
@@ -310,18 +311,6 @@ impl Walk<'_> {
             .into(),
             other => other,
         }
-    }
-}
-
-fn check_query(query: &[f32], row: RowId) -> Result<()> {
-    match query.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(column) => Err(metra::Error::Cell {
-            row,
-            column,
-            problem: format!("is {} after the map", query[column]),
-        }
-        .into()),
     }
 }
 

@@ -3,10 +3,11 @@
 
 use super::graph::Graph;
 use super::manifest::{
-    FileMark, GRAPH, IDS, LABELS, Manifest, MarkedFile, ModelMark, VECTORS, found, mark,
+    FileMark, GRAPH, IDS, LABELS, Manifest, MarkedFile, ModelMark, VECTORS, mark,
 };
 use super::settings::{BuildProgress, GraphSettings, Stage};
 use super::texts::Texts;
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
 use metra::linalg::Rows;
@@ -34,7 +35,7 @@ impl IndexWriter {
     pub fn create(folder: &Path, model: &Model, name: &str) -> Result<Self> {
         if folder.symlink_metadata().is_ok() {
             let problem = "expected no such file or folder yet: remove it or choose another name";
-            return Err(found(folder, problem.into()));
+            return Err(Error::file(folder, problem));
         }
         let parent = match folder.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -73,13 +74,7 @@ impl IndexWriter {
             ));
         }
         for row in rows.iter() {
-            if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-                return Err(metra::Error::Cell {
-                    row: self.rows,
-                    column,
-                    problem: format!("is {} after the map", row[column]),
-                });
-            }
+            check_finite(row, self.rows)?;
             if self.space == Space::Cosine && row.iter().all(|value| *value == 0.0) {
                 return Err(metra::Error::Row {
                     row: self.rows,
@@ -155,10 +150,14 @@ impl IndexWriter {
     }
 }
 
-/// Numbers as the file has them, whatever the machine.
-fn little_endian(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
+/// Refuse a mapped vector that is not finite.
+pub(super) fn check_finite(values: &[f32], row: u64) -> metra::Result<()> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(column) => Err(metra::Error::Cell {
+            row,
+            column,
+            problem: format!("is {} after the map", values[column]),
+        }),
+    }
 }

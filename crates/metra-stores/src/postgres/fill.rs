@@ -6,7 +6,6 @@
 //! with an old vector; rows that others hold are passed by and found again by the last passes, which look
 //! for rows without a vector. So do rows that were inserted meanwhile. Readers wait for nothing.
 
-use super::failure::failed;
 use super::patience::in_transaction;
 use super::push::Push;
 use super::registry::Entry;
@@ -65,7 +64,8 @@ pub(super) fn fill(
     for _ in 0..LAST_PASSES {
         let before = filling.written;
         filling.pass(push, None, false, &mut show, stop)?;
-        left = filling.left(push)?;
+        let (table, from) = (&push.table, &push.what.from);
+        left = table.missing(&mut push.client, from, &push.column, &filling.place)?;
         if left == 0 {
             break;
         }
@@ -155,13 +155,13 @@ impl Filling {
             transaction.batch_execute(BY_IDS)?;
             let updated = transaction.execute(&update, &[&chunk.ids, sent.array()])?;
             if updated != chunk.len() as u64 {
-                return Err(Error::Found {
-                    place: self.place.clone(),
-                    problem: format!(
+                return Err(Error::found(
+                    self.place.clone(),
+                    format!(
                         "expected to write {} rows, but wrote {updated}",
                         chunk.len()
                     ),
-                }
+                )
                 .into());
             }
             let count = chunk.len() as i64;
@@ -169,17 +169,5 @@ impl Filling {
             transaction.execute(&said, &[&self.entry, &count, &position, &self.again])?;
             Ok(Some((reached, updated)))
         })
-    }
-
-    /// Rows that have an input vector and none in the target.
-    fn left(&self, push: &mut Push<'_>) -> Result<u64> {
-        let from = &push.table.column(&push.what.from)?.quoted;
-        let text = format!(
-            "SELECT count(*) FROM {} WHERE {from} IS NOT NULL AND {} IS NULL",
-            push.table.quoted, self.target
-        );
-        let row = push.client.query_one(&text, &[]);
-        let left: i64 = row.map_err(|e| failed(&self.place, &e))?.get(0);
-        Ok(left.unsigned_abs())
     }
 }

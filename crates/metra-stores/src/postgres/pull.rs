@@ -114,13 +114,13 @@ impl Vectors<'_, '_> {
             let dim = received(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
                 let id: String = row.try_get(0).map_err(|e| failed(&self.place, &e))?;
-                return Err(Error::Found {
-                    place: format!("{}, the row with id {id}", self.place),
-                    problem: format!(
+                return Err(Error::found(
+                    format!("{}, the row with id {id}", self.place),
+                    format!(
                         "expected a vector of {} numbers as in the rows before, but found {dim}",
                         self.dim
                     ),
-                });
+                ));
             }
         }
         *out = RowBuf::from_values(values, self.dim)?;

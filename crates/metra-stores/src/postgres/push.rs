@@ -63,12 +63,11 @@ impl<'a> Push<'a> {
         check_input(&table, what, from.record(&place(&table.name, &what.from))?)?;
         let ids = table.ids(&what.id)?;
         if !ids.unique {
-            return Err(Error::Found {
-                place: place(&table.name, &what.id),
-                problem: "expected ids that a primary key or a unique index keeps different, but \
-                          there is none: rows could not be told apart"
-                    .into(),
-            });
+            return Err(Error::found(
+                place(&table.name, &what.id),
+                "expected ids that a primary key or a unique index keeps different, but \
+                          there is none: rows could not be told apart",
+            ));
         }
         let sample = Reading::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
         let (target, found) = target(&mut client, &table, what, model)?;
@@ -114,14 +113,14 @@ impl<'a> Push<'a> {
         if target == Target::Adopted {
             let (_, dim) = existing(&table, what)?;
             if dim.is_some_and(|dim| dim != plan.item_dim()) {
-                return Err(Error::Found {
-                    place: place(&table.name, &column),
-                    problem: format!(
+                return Err(Error::found(
+                    place(&table.name, &column),
+                    format!(
                         "expected {} dimensions, as the plan has, but found {}",
                         plan.item_dim(),
                         dim.unwrap_or_default()
                     ),
-                });
+                ));
             }
         }
         let agreement = match sample.len() {

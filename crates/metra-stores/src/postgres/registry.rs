@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::sql::identifier;
 use crate::{Result, Written};
 use metra::metric::{Embedding, Model};
-use postgres::{Client, GenericClient, Row};
+use postgres::{Client, GenericClient, Row, Transaction};
 use serde::Serialize;
 
 /// A row of the registry.
@@ -203,6 +203,27 @@ impl Registry {
         );
         let done = client.execute(&text, &[&entry.id, &state]);
         done.map_err(|e| self.failed(&e))?;
+        Ok(())
+    }
+
+    /// Rows that name a column which gets another name, within the transaction that renames it; those in the
+    /// first of two states get the second.
+    pub(super) fn rename(
+        &self,
+        transaction: &mut Transaction<'_>,
+        table: &Table,
+        (before, after): (&str, &str),
+        (state, new_state): (&str, &str),
+    ) -> Result<(), postgres::Error> {
+        let text = format!(
+            "UPDATE {} SET column_name = CASE WHEN column_name = $2 THEN $3 ELSE column_name END, \
+             input_column = CASE WHEN input_column = $2 THEN $3 ELSE input_column END, \
+             state = CASE WHEN column_name = $2 AND state = '{state}' THEN '{new_state}' ELSE state END, \
+             updated = now() WHERE table_name = $1 AND (column_name = $2 OR input_column = $2) \
+             AND state <> 'dropped'",
+            self.quoted
+        );
+        transaction.execute(&text, &[&table.name, &before, &after])?;
         Ok(())
     }
 

@@ -61,26 +61,26 @@ impl Reading {
         let place = place(&table.name, &what.from);
         let expected = model.chain.input_dim();
         if let Some(dim) = dim.filter(|dim| *dim != expected) {
-            return Err(Error::Found {
+            return Err(Error::found(
                 place,
-                problem: format!(
+                format!(
                     "expected vectors of {expected} numbers, as the model takes, but found {dim}"
                 ),
-            });
+            ));
         }
         let groups = model.chain.group_names().map(<[String]>::to_vec);
         let camera = match (&groups, &what.camera) {
             (None, _) => None,
             (Some(_), Some(camera)) => Some(table.column(camera)?.quoted.clone()),
             (Some(names), None) => {
-                return Err(Error::Found {
-                    place: table.place(),
-                    problem: format!(
+                return Err(Error::found(
+                    table.place(),
+                    format!(
                         "the model subtracts the mean of each vector's group ({}): name the column \
                          with --camera",
                         names.join(", ")
                     ),
-                });
+                ));
             }
         };
         let id = table.ids(&what.id)?;
@@ -202,9 +202,6 @@ impl Reading {
     }
 
     fn wrong(&self, id: &str, problem: String) -> Error {
-        Error::Found {
-            place: format!("{}, the row with id {id}", self.place),
-            problem,
-        }
+        Error::found(format!("{}, the row with id {id}", self.place), problem)
     }
 }

@@ -101,10 +101,7 @@ impl Push<'_> {
             &self.record,
             names,
         )?;
-        found(self)?.ok_or_else(|| Error::Found {
-            place,
-            problem: "its row in the registry vanished".into(),
-        })
+        found(self)?.ok_or_else(|| Error::found(place, "its row in the registry vanished"))
     }
 
     /// Statements that make the column and say who writes it.

@@ -85,15 +85,15 @@ impl Search {
         let place = place(&table.name, &what.vector);
         let plan = plan(&mut client, &table, column, model, what, &place)?;
         if let Some(dim) = dim.filter(|dim| *dim != plan.query_dim()) {
-            return Err(Error::Found {
+            return Err(Error::found(
                 place,
-                problem: format!(
+                format!(
                     "expected vectors of {} numbers ({} by {}), but found {dim}",
                     plan.query_dim(),
                     plan.way(),
                     plan.distance()
                 ),
-            });
+            ));
         }
         let refused = |e: postgres::Error| failed(&place, &e);
         for (setting, value) in settings(&table, what) {
@@ -228,10 +228,10 @@ impl Search {
     fn hit(&self, row: &Row) -> Result<Hit> {
         let given: f64 = row.get(1);
         if !given.is_finite() {
-            return Err(Error::Found {
-                place: self.place.clone(),
-                problem: format!("expected finite distances, but found {given}"),
-            });
+            return Err(Error::found(
+                self.place.clone(),
+                format!("expected finite distances, but found {given}"),
+            ));
         }
         Ok(Hit {
             id: row.get::<_, Option<String>>(0).unwrap_or_default(),
@@ -253,14 +253,14 @@ fn plan(
     let record = column.record(place)?;
     if let Some(record) = record.as_ref().filter(|record| !record.raw) {
         if what.keep_items {
-            return Err(Error::Found {
-                place: place.to_owned(),
-                problem: format!(
+            return Err(Error::found(
+                place.to_owned(),
+                format!(
                     "expected the items as they are, but {} mapped them ({})",
                     record.who(),
                     record.way
                 ),
-            });
+            ));
         }
         return record.plan(model, place);
     }
@@ -270,13 +270,11 @@ fn plan(
         (Some(entry), _) => vec![entry.distance.parse::<Distance>()?],
         (None, true) => Distance::ALL.to_vec(),
         (None, false) => {
-            return Err(Error::Found {
-                place: place.to_owned(),
-                problem:
-                    "it has no record of a model that wrote it: push first, or say --keep-items to \
-                          search the items as they are"
-                        .into(),
-            });
+            return Err(Error::found(
+                place.to_owned(),
+                "it has no record of a model that wrote it: push first, or say --keep-items to \
+                          search the items as they are",
+            ));
         }
     };
     let wish = Wish {

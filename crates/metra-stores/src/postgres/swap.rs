@@ -5,14 +5,13 @@
 //! another rename and nothing is computed. Comments, and with them the records, move with their columns.
 
 use super::connect::Address;
-use super::failure::failed;
 use super::patience::{BRIEFLY, Stumble, in_transaction};
 use super::registry::{Entry, Registry};
 use super::table::{Table, place};
 use crate::sql::{TableName, identifier};
 use crate::{Error, Result, digest};
 use metra::metric::Model;
-use postgres::{Client, Transaction};
+use postgres::Transaction;
 use std::sync::atomic::AtomicBool;
 
 /// What to exchange.
@@ -58,7 +57,8 @@ pub fn swap(
         return Ok(Swapped::Already);
     }
     let entry = filled(&mut client, &registry, &table, what, &checksum)?;
-    let missing = missing(&mut client, &table, &entry)?;
+    // Rows whose vector a swap would lose sight of.
+    let missing = table.missing(&mut client, &entry.input, &entry.column, &table.place())?;
     let place = table.place();
     in_transaction(&mut client, &place, stop, |transaction| {
         hold(transaction, &table)?;
@@ -67,18 +67,12 @@ pub fn swap(
         let entry = filled(transaction, &registry, &table, what, &checksum)?;
         rename(transaction, &table, &what.live, &what.former)?;
         rename(transaction, &table, &what.to, &what.live)?;
-        let registry = &registry.quoted;
-        let others = format!(
-            "UPDATE {registry} SET column_name = CASE WHEN column_name = $2 THEN $3 ELSE column_name \
-             END, input_column = CASE WHEN input_column = $2 THEN $3 ELSE input_column END, \
-             state = CASE WHEN column_name = $2 AND state = 'serving' THEN 'former' ELSE state END, \
-             updated = now() WHERE table_name = $1 AND (column_name = $2 OR input_column = $2) \
-             AND state <> 'dropped'"
-        );
-        transaction.execute(&others, &[&table.name, &what.live, &what.former])?;
+        let states = ("serving", "former");
+        registry.rename(transaction, &table, (&what.live, &what.former), states)?;
         let own = format!(
-            "UPDATE {registry} SET column_name = $2, former_column = $3, state = 'serving', \
-             updated = now() WHERE id = $1"
+            "UPDATE {} SET column_name = $2, former_column = $3, state = 'serving', \
+             updated = now() WHERE id = $1",
+            registry.quoted
         );
         transaction.execute(&own, &[&entry.id, &what.live, &what.former])?;
         Ok(())
@@ -115,20 +109,14 @@ pub fn rollback(
         let former = entry.former.clone().ok_or_else(|| changed(&table))?;
         rename(transaction, &table, live, &entry.built_as)?;
         rename(transaction, &table, &former, live)?;
-        let registry = &registry.quoted;
         let own = format!(
-            "UPDATE {registry} SET column_name = built_as, former_column = NULL, state = 'ready', \
-             updated = now() WHERE id = $1"
+            "UPDATE {} SET column_name = built_as, former_column = NULL, state = 'ready', \
+             updated = now() WHERE id = $1",
+            registry.quoted
         );
         transaction.execute(&own, &[&entry.id])?;
-        let others = format!(
-            "UPDATE {registry} SET column_name = CASE WHEN column_name = $3 THEN $2 ELSE column_name \
-             END, input_column = CASE WHEN input_column = $3 THEN $2 ELSE input_column END, \
-             state = CASE WHEN column_name = $3 AND state = 'former' THEN 'serving' ELSE state END, \
-             updated = now() WHERE table_name = $1 AND (column_name = $3 OR input_column = $3) \
-             AND state <> 'dropped'"
-        );
-        transaction.execute(&others, &[&table.name, &live, &former])?;
+        let states = ("former", "serving");
+        registry.rename(transaction, &table, (&former, live), states)?;
         Ok(vec![
             (live.to_owned(), entry.built_as),
             (former, live.to_owned()),
@@ -158,7 +146,6 @@ fn filled(
     checksum: &str,
 ) -> Result<Entry> {
     table.column(&what.live)?;
-    let place = place(&table.name, &what.to);
     let problem = match registry.entry(client, table, &what.to, checksum)? {
         None => "expected a column that this model filled, but the registry has none: push first",
         Some(entry) if entry.state == "filling" => {
@@ -168,33 +155,15 @@ fn filled(
             "it is not there any more: push to it again"
         }
         Some(_) if table.columns.contains_key(&what.former) => {
-            return Err(Error::Found {
-                place: super::table::place(&table.name, &what.former),
-                problem:
-                    "it is there already, and the replaced column would get its name: drop it, or \
-                          name another with --former"
-                        .into(),
-            });
+            return Err(Error::found(
+                place(&table.name, &what.former),
+                "it is there already, and the replaced column would get its name: drop it, or \
+                          name another with --former",
+            ));
         }
         Some(entry) => return Ok(entry),
     };
-    Err(Error::Found {
-        place,
-        problem: problem.into(),
-    })
-}
-
-/// Rows whose vector a swap would lose sight of.
-fn missing(client: &mut Client, table: &Table, entry: &Entry) -> Result<u64> {
-    let text = format!(
-        "SELECT count(*) FROM {} WHERE {} IS NOT NULL AND {} IS NULL",
-        table.quoted,
-        identifier(&entry.input)?,
-        identifier(&entry.column)?
-    );
-    let row = client.query_one(&text, &[]);
-    let count: i64 = row.map_err(|e| failed(&table.place(), &e))?.get(0);
-    Ok(count.unsigned_abs())
+    Err(Error::found(place(&table.name, &what.to), problem))
 }
 
 fn hold(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), Stumble> {
@@ -219,9 +188,8 @@ fn rename(
 }
 
 fn changed(table: &Table) -> Error {
-    Error::Found {
-        place: table.place(),
-        problem: "its columns were exchanged by another at the same moment: look, and repeat"
-            .into(),
-    }
+    Error::found(
+        table.place(),
+        "its columns were exchanged by another at the same moment: look, and repeat",
+    )
 }

@@ -7,7 +7,7 @@ use super::failure::failed;
 use super::vectors::VectorType;
 use crate::sql::{TableName, identifier};
 use crate::{Error, Result, Written};
-use postgres::GenericClient;
+use postgres::{Client, GenericClient};
 use std::collections::BTreeMap;
 
 /// Tables that a message lists at most.
@@ -83,10 +83,7 @@ impl Table {
         let (schema, name): (String, String) = (found.get(1), found.get(2));
         let (kind, tuples): (String, f64) = (found.get(3), found.get(4));
         if !["r", "p", "v", "m", "f"].contains(&kind.as_str()) {
-            return Err(Error::Found {
-                place,
-                problem: "expected a table, but it is none".into(),
-            });
+            return Err(Error::found(place, "expected a table, but it is none"));
         }
         let mut columns = BTreeMap::new();
         let mut order = Vec::new();
@@ -138,12 +135,14 @@ impl Table {
 
     /// A column, or an error that lists those that are there.
     pub(super) fn column(&self, name: &str) -> Result<&Column> {
-        self.columns.get(name).ok_or_else(|| Error::Found {
-            place: self.place(),
-            problem: format!(
-                "expected the column {name:?}, but the columns are {}",
-                self.order.join(", ")
-            ),
+        self.columns.get(name).ok_or_else(|| {
+            Error::found(
+                self.place(),
+                format!(
+                    "expected the column {name:?}, but the columns are {}",
+                    self.order.join(", ")
+                ),
+            )
         })
     }
 
@@ -152,11 +151,30 @@ impl Table {
         let column = self.column(name)?;
         match column.vectors {
             Some((kind, dim)) => Ok((column, kind, dim)),
-            None => Err(Error::Found {
-                place: place(&self.name, name),
-                problem: format!("expected vector or halfvec, but found {}", column.kind),
-            }),
+            None => Err(Error::found(
+                place(&self.name, name),
+                format!("expected vector or halfvec, but found {}", column.kind),
+            )),
         }
+    }
+
+    /// Rows that have an input vector and none in another column.
+    pub(super) fn missing(
+        &self,
+        client: &mut Client,
+        input: &str,
+        column: &str,
+        place: &str,
+    ) -> Result<u64> {
+        let text = format!(
+            "SELECT count(*) FROM {} WHERE {} IS NOT NULL AND {} IS NULL",
+            self.quoted,
+            identifier(input)?,
+            identifier(column)?
+        );
+        let row = client.query_one(&text, &[]);
+        let count: i64 = row.map_err(|e| failed(place, &e))?.get(0);
+        Ok(count.unsigned_abs())
     }
 
     /// The column of identifiers: of a type that survives a way through text.
@@ -164,14 +182,14 @@ impl Table {
         let column = self.column(name)?;
         let kind = column.kind.split('(').next().unwrap_or_default();
         if !ID_TYPES.contains(&kind) {
-            return Err(Error::Found {
-                place: place(&self.name, name),
-                problem: format!(
+            return Err(Error::found(
+                place(&self.name, name),
+                format!(
                     "expected ids of one of the types {}, but found {}",
                     ID_TYPES.join(", "),
                     column.kind
                 ),
-            });
+            ));
         }
         Ok(column)
     }
@@ -201,13 +219,11 @@ impl Extension {
             )
             .map_err(|e| failed(place, &e))?;
         let Some(found) = found else {
-            return Err(Error::Found {
-                place: place.into(),
-                problem:
-                    "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
-                          vector (on a server that has pgvector installed)"
-                        .into(),
-            });
+            return Err(Error::found(
+                place,
+                "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
+                          vector (on a server that has pgvector installed)",
+            ));
         };
         let (schema, version): (String, String) = (found.get(0), found.get(1));
         let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -249,8 +265,8 @@ fn absent(client: &mut impl GenericClient, place: &str) -> Result<Error> {
     } else {
         format!("tables with vectors are {}", names.join(", "))
     };
-    Ok(Error::Found {
-        place: place.to_owned(),
-        problem: format!("it is not there; {there}"),
-    })
+    Ok(Error::found(
+        place.to_owned(),
+        format!("it is not there; {there}"),
+    ))
 }

@@ -25,15 +25,15 @@ pub enum Target {
 /// The input must not be what a model mapped.
 pub(super) fn check_input(table: &Table, what: &Pushing, record: Option<Written>) -> Result<()> {
     match record {
-        Some(record) if !record.raw => Err(Error::Found {
-            place: place(&table.name, &what.from),
-            problem: format!(
+        Some(record) if !record.raw => Err(Error::found(
+            place(&table.name, &what.from),
+            format!(
                 "expected the input vectors, but {} mapped these ({}); after a swap the input is in \
                  the column that the swap put aside",
                 record.who(),
                 record.way
             ),
-        }),
+        )),
         _ => Ok(()),
     }
 }
@@ -51,9 +51,9 @@ pub(super) fn target(
         return Ok((Target::Stays, None));
     };
     if *to == what.from {
-        let problem = "expected another column than --from, whose vectors are needed again".into();
+        let problem = "expected another column than --from, whose vectors are needed again";
         let place = place(&table.name, to);
-        return Err(Error::Found { place, problem });
+        return Err(Error::found(place, problem));
     }
     if !table.columns.contains_key(to) {
         return Ok((Target::New, None));
@@ -69,7 +69,7 @@ pub(super) fn target(
                 record.dimension,
                 dim.unwrap_or_default()
             );
-            return Err(Error::Found { place, problem });
+            return Err(Error::found(place, problem));
         }
         return Ok((Target::Continued, Some((record, kind))));
     }
@@ -81,11 +81,10 @@ pub(super) fn target(
         .query_one(&text, &[])
         .map_err(|e| failed(&place, &e))?;
     if row.get(0) {
-        return Err(Error::Found {
+        return Err(Error::found(
             place,
-            problem: "expected a new or an empty column, but it holds vectors that no push wrote"
-                .into(),
-        });
+            "expected a new or an empty column, but it holds vectors that no push wrote",
+        ));
     }
     Ok((Target::Adopted, None))
 }
@@ -100,13 +99,13 @@ pub(super) fn agrees(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
     let other_way = wish.way.is_some_and(|way| way != plan.way());
     let other_form = wish.keep_input && !plan.holds_input();
     if other_way || other_form || !wish.distances.contains(&plan.distance()) {
-        return Err(Error::Found {
-            place: place.into(),
-            problem: format!(
+        return Err(Error::found(
+            place,
+            format!(
                 "it was begun as {}, and another way or distance was asked for: write to a new column",
                 plan.name()
             ),
-        });
+        ));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! `onnx.proto` (IR version 8).
 
 use super::message::Message;
-use crate::export::map::little_endian;
+use crate::bytes::little_endian;
 
 /// Version of the set of operators, that of ONNX 1.12 (2022).
 pub const OPSET: u64 = 17;

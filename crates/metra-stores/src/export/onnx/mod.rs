@@ -15,7 +15,7 @@ mod message;
 
 pub use graph::OPSET;
 
-use super::map::Export;
+use super::map::{Export, unwritten};
 use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
@@ -72,16 +72,13 @@ pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
     }
     let bytes = graph.model(&inputs, output, &export.about(), &about);
     if bytes.len() > LONGEST {
-        return Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: format!("{} bytes", bytes.len()),
-            instead: "the format ends at 2 GB: use npy or safetensors".into(),
-        });
+        return Err(Error::unsupported(
+            FORMAT,
+            format!("{} bytes", bytes.len()),
+            "the format ends at 2 GB: use npy or safetensors",
+        ));
     }
-    out.write_all(&bytes).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })
+    out.write_all(&bytes).map_err(|e| unwritten(FORMAT, e))
 }
 
 /// The operators of a step, after the value `at`; the name of what comes out.
@@ -326,7 +323,7 @@ mod tests {
         }
         assert!(holds(
             &bytes,
-            &super::super::map::little_endian(&[4.0, 5.0, 6.0])
+            &crate::bytes::little_endian(&[4.0, 5.0, 6.0])
         ));
         assert!(!holds(&bytes, b"group"));
         assert_eq!(bytes, written(Vec::new(), two_of_three()), "the same bytes");
