@@ -87,19 +87,7 @@ fn mapped(
     if !in_place {
         return Ok(None);
     }
-    let refused = |e| match e {
-        metra::Error::Cell {
-            row,
-            column,
-            problem,
-        } => Error::cell(
-            &source.path,
-            Place::Row(row),
-            source.number_name(column),
-            problem,
-        ),
-        e => Error::metra(&source.path, e),
-    };
+    let refused = |e| source.refused(e);
     let (offset, rows, dim) = (header.offset as usize, source.rows as usize, source.dim);
     let corpus = MappedCorpus::open(&source.path, offset, rows, dim as usize).map_err(refused)?;
     let judgement = judge(&corpus, progress).map_err(refused)?;
@@ -408,10 +396,6 @@ impl Source for NpySource {
 
     fn rows(&self) -> Option<u64> {
         Some(self.rows)
-    }
-
-    fn text_file(&self) -> bool {
-        false
     }
 
     fn number_name(&self, index: usize) -> String {

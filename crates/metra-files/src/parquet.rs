@@ -177,10 +177,6 @@ impl Source for ParquetSource {
         Some(self.rows)
     }
 
-    fn text_file(&self) -> bool {
-        false
-    }
-
     fn number_name(&self, index: usize) -> String {
         format!("{}[{index}]", self.name)
     }

@@ -92,7 +92,7 @@ impl List {
                     let text = pattern.map_or("", Pattern::text);
                     let problem =
                         format!("expected a name like {text:?}, found {}", below.display());
-                    return Err(Error::found(path.display().to_string(), problem));
+                    return Err(Error::file(&path, problem));
                 }
             }
         }
@@ -132,7 +132,7 @@ impl List {
     }
 }
 
-fn is_image(path: &Path) -> bool {
+pub(crate) fn is_image(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| {
         ENDINGS

@@ -20,9 +20,8 @@ pub struct Labelled {
 /// one file can speak of a longer series.
 pub fn read_labels(path: &Path, series: &Series) -> Result<(Vec<Labelled>, usize)> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
-    let refused = |line: usize, problem: String| Error::Found {
-        place: format!("{}, line {}", path.display(), line + 1),
-        problem,
+    let refused = |line: usize, problem: String| {
+        Error::found(format!("{}, line {}", path.display(), line + 1), problem)
     };
     let (mut labels, mut unknown): (Vec<Labelled>, usize) = (Vec::new(), 0);
     for (number, line) in text.lines().enumerate() {

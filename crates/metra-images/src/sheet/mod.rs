@@ -149,13 +149,13 @@ impl Sheet {
             height += u64::from(row.height(self.height) + GAP);
         }
         if self.rows.is_empty() || width * height > PIXELS {
-            return Err(Error::Found {
-                place: "a sheet of pictures".into(),
-                problem: format!(
+            return Err(Error::found(
+                "a sheet of pictures",
+                format!(
                     "expected 1 to {PIXELS} pixels, found {width} × {height} in {} rows",
                     self.rows.len()
                 ),
-            });
+            ));
         }
         let mut sheet = Picture::from_pixel(width as u32, height as u32, PAPER);
         let mut top = GAP;
