@@ -7,7 +7,7 @@ use crate::carried::Carried;
 use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
 use crate::operators::{
-    EmbedWork, PassWork, Stage, StageExec, Work, Written, blocks, shard_and_first,
+    EmbedWork, PassWork, ShardFile, Stage, StageExec, Work, blocks, shard_and_first,
 };
 use crate::stores::{self, Place};
 use crate::table::{Cut, Table};
@@ -130,11 +130,7 @@ impl Engine {
 
     /// The same with a folder for settings that are too large for a plan.
     pub fn with_scratch(mut self, address: &str) -> Result<Engine> {
-        let address = match address.ends_with('/') {
-            true => address.to_owned(),
-            false => format!("{address}/"),
-        };
-        self.scratch = Some(Place::parse(&address)?);
+        self.scratch = Some(Place::parse(&stores::folder(address))?);
         Ok(self)
     }
 
@@ -189,10 +185,7 @@ impl Engine {
     pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
         let bytes = embed.model.to_bytes()?;
         let model = self.pack(bytes);
-        let folder = match embed.folder.ends_with('/') {
-            true => embed.folder.to_owned(),
-            false => format!("{}/", embed.folder),
-        };
+        let folder = stores::folder(embed.folder);
         let (name, dim) = &embed.vectors;
         let work = Work::Embed(EmbedWork {
             model: self.wait(model)?,
@@ -213,11 +206,8 @@ impl Engine {
         let rows: u64 = written.iter().map(|(_, written)| written.rows).sum();
         let size = written.iter().map(|(_, written)| written.bytes).sum();
         if rows != table.len() {
-            return Err(Error::Library(metra::Error::Shape {
-                what: format!("rows written to {folder}"),
-                expected: table.len().to_string(),
-                found: rows.to_string(),
-            }));
+            let what = format!("rows written to {folder}");
+            return Err(metra::Error::shape(what, table.len(), rows).into());
         }
         Ok((rows, size))
     }
@@ -227,7 +217,7 @@ impl Engine {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         doing: &str,
-    ) -> Result<Vec<(u64, Written)>> {
+    ) -> Result<Vec<(u64, ShardFile)>> {
         written(blocks::whole(&self.execute(plan, doing)?)?)
     }
 
@@ -380,7 +370,7 @@ impl Engine {
 }
 
 /// What shards say that they have written.
-fn written(parts: Vec<Part>) -> Result<Vec<(u64, Written)>> {
+fn written(parts: Vec<Part>) -> Result<Vec<(u64, ShardFile)>> {
     let mut written = Vec::new();
     for part in parts {
         for (shard, _, words) in part.into_said()? {

@@ -100,6 +100,14 @@ impl Place {
     }
 }
 
+/// The address of a folder, with a slash at its end.
+pub(crate) fn folder(address: &str) -> String {
+    match address.ends_with('/') {
+        true => address.to_owned(),
+        false => format!("{address}/"),
+    }
+}
+
 /// The stores that every machine of ours knows.
 pub(crate) fn registry() -> Arc<dyn ObjectStoreRegistry> {
     Arc::new(Registry::default())

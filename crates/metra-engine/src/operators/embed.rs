@@ -3,6 +3,7 @@
 //! A file has the name of its shard and appears as a whole, so that a task that is run again after a
 //! loss writes the same bytes to the same place, and nothing is there twice.
 
+use super::shard_file::{ShardFile, writer};
 use crate::carried::Carried;
 use crate::columns::{Names, Vectors, column};
 use crate::stores::Place;
@@ -12,8 +13,6 @@ use datafusion::arrow::array::{Float16Array, Float32Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::Compression;
-use datafusion::parquet::file::properties::WriterProperties;
 use half::f16;
 use metra::data::{Batch, Part};
 use metra::execute::encode;
@@ -42,15 +41,6 @@ pub(crate) struct EmbedWork {
     pub(crate) half: bool,
     /// Address of the folder.
     pub(crate) folder: String,
-}
-
-/// What was written of a shard.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Written {
-    /// Rows in the file.
-    pub(crate) rows: u64,
-    /// Its bytes.
-    pub(crate) bytes: u64,
 }
 
 /// The work with its model read, and buffers.
@@ -135,12 +125,8 @@ impl EmbedTool {
         let writer = match &mut embedding.writer {
             Some(writer) => writer,
             none => {
-                let numbers = ROW_GROUP_BYTES / (4 * self.embedded.dim().max(1));
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::UNCOMPRESSED)
-                    .set_max_row_group_row_count(Some(numbers.max(1024)));
-                let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build()));
-                none.insert(writer.map_err(|e| failed(&e))?)
+                let rows = ROW_GROUP_BYTES / (4 * self.embedded.dim().max(1));
+                none.insert(writer(schema, rows.max(1024)).map_err(|e| failed(&e))?)
             }
         };
         writer.write(&out).map_err(|e| failed(&e))
@@ -176,7 +162,7 @@ impl Embedding {
         };
         let bytes = writer.into_inner();
         let bytes = bytes.map_err(|e| Error::engine("writing embedded rows", e))?;
-        let written = Written {
+        let written = ShardFile {
             rows: self.rows,
             bytes: bytes.len() as u64,
         };

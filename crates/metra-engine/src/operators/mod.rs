@@ -14,12 +14,14 @@ mod merge;
 mod pass;
 mod pause;
 mod position;
+mod shard_file;
 mod stage;
 
 pub(crate) use assign::{AssignWork, TARGET};
 pub(crate) use codec::codec;
-pub(crate) use embed::{EmbedWork, Written};
+pub(crate) use embed::EmbedWork;
 pub(crate) use fold::Work;
 pub(crate) use pass::PassWork;
 pub(crate) use position::{Position, shard_and_first};
+pub(crate) use shard_file::ShardFile;
 pub(crate) use stage::{Stage, StageExec};
