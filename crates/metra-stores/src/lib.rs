@@ -8,9 +8,9 @@ pub mod export;
 pub mod index;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod provenance;
 mod sql;
-mod written;
 
 pub use error::{Error, Result};
+pub use provenance::{Provenance as Written, digest};
 pub use sql::TableName;
-pub use written::{Written, digest};

@@ -5,7 +5,7 @@
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 
-use super::map::{Export, Part, bias, unwritten};
+use super::map::{Export, MapPart, bias, write_error};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::linalg::Rows;
@@ -33,7 +33,7 @@ impl<W: Write> FaissWriter<W> {
     pub fn create(mut out: W, export: &Export, plan: &Plan, rows: u64) -> Result<Self> {
         let metric = metric(plan.distance())?;
         let dim = export.output_dim();
-        let mut bytes = in_front(export, metric, rows)?;
+        let mut bytes = pre_transform(export, metric, rows)?;
         bytes.extend(match metric {
             0 => *b"IxFI",
             _ => *b"IxF2",
@@ -84,7 +84,7 @@ impl<W: Write> FaissWriter<W> {
 pub struct FaissIndex {
     /// The four letters that FAISS knows its kind by.
     pub kind: String,
-    /// Numbers in a vector.
+    /// Dimension of its vectors.
     pub dim: usize,
     /// Vectors in it.
     pub rows: u64,
@@ -165,7 +165,7 @@ pub fn wrap_faiss(
             ),
         ));
     }
-    let bytes = in_front(export, metric(plan.distance())?, index.rows)?;
+    let bytes = pre_transform(export, metric(plan.distance())?, index.rows)?;
     out.write_all(&bytes).map_err(failed)?;
     out.write_all(&index.start).map_err(failed)?;
     std::io::copy(rest, &mut out).map_err(failed)?;
@@ -173,7 +173,7 @@ pub fn wrap_faiss(
 }
 
 /// `IndexPreTransform` up to the index that it is in front of.
-fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
+fn pre_transform(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
     let parts = export.parts(FORMAT)?;
     let mut bytes = b"IxPT".to_vec();
     header(&mut bytes, export.input_dim(), rows, metric)?;
@@ -182,7 +182,7 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
     for part in &parts {
         let before = dim;
         match part {
-            Part::Affine(map) => {
+            MapPart::Affine(map) => {
                 dim = map.output_dim();
                 bytes.extend(b"LTra");
                 bytes.push(u8::from(map.offset().is_some()));
@@ -190,13 +190,13 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
                 let offset = map.offset().map(|_| bias(map)).unwrap_or_default();
                 floats(&mut bytes, &offset);
             }
-            Part::UnitLength => {
+            MapPart::UnitLength => {
                 bytes.extend(b"VNrm");
                 bytes.extend(2.0_f32.to_le_bytes());
             }
         }
-        bytes.extend(whole(before)?.to_le_bytes());
-        bytes.extend(whole(dim)?.to_le_bytes());
+        bytes.extend(as_i32(before)?.to_le_bytes());
+        bytes.extend(as_i32(dim)?.to_le_bytes());
         bytes.push(1);
     }
     Ok(bytes)
@@ -204,7 +204,7 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
 
 /// What every index has after its four letters.
 fn header(bytes: &mut Vec<u8>, dim: usize, rows: u64, metric: i32) -> Result<()> {
-    bytes.extend(whole(dim)?.to_le_bytes());
+    bytes.extend(as_i32(dim)?.to_le_bytes());
     bytes.extend(rows.to_le_bytes());
     bytes.extend(UNUSED.to_le_bytes());
     bytes.extend(UNUSED.to_le_bytes());
@@ -218,7 +218,7 @@ fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
     bytes.extend(little_endian(values));
 }
 
-fn whole(number: usize) -> Result<i32> {
+fn as_i32(number: usize) -> Result<i32> {
     i32::try_from(number).map_err(|_| {
         Error::found(
             FORMAT,
@@ -244,7 +244,7 @@ fn metric(distance: Distance) -> Result<i32> {
 }
 
 fn failed(source: std::io::Error) -> Error {
-    unwritten(FORMAT, source)
+    write_error(FORMAT, source)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A C header: the matrices as constants and one function that maps a vector, for programs without
 //! room for a library. Sums are in double, as the steps of `metra embed` that matter are.
 
-use super::map::{Export, Part, bias, unwritten, weights};
+use super::map::{Export, MapPart, bias, weights, write_error};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,7 +15,7 @@ pub fn write_header(mut out: impl Write, export: &Export, name: &str) -> Result<
     let name = c_name(name);
     let text = text(export, &name)?;
     out.write_all(text.as_bytes())
-        .map_err(|e| unwritten(FORMAT, e))
+        .map_err(|e| write_error(FORMAT, e))
 }
 
 /// A name that C takes: letters, digits and underscores, not beginning with a digit.
@@ -54,14 +54,14 @@ fn text(export: &Export, name: &str) -> Result<String> {
             format!("part_{number}")
         };
         let rank = match part {
-            Part::Affine(map) => map.output_dim(),
-            Part::UnitLength => dim,
+            MapPart::Affine(map) => map.output_dim(),
+            MapPart::UnitLength => dim,
         };
         if !last {
             let _ = writeln!(work, "    float {after}[{rank}];");
         }
         match part {
-            Part::Affine(map) => {
+            MapPart::Affine(map) => {
                 let (weights, added) = (map.weights(), bias(map));
                 array(
                     &mut constants,
@@ -77,7 +77,7 @@ fn text(export: &Export, name: &str) -> Result<String> {
                      {after}[row] = (float)sum;\n    }}\n"
                 );
             }
-            Part::UnitLength => {
+            MapPart::UnitLength => {
                 let _ = write!(
                     work,
                     "    {{\n        double squares = 0;\n        for (size_t at = 0; at < {dim}; \

@@ -28,9 +28,9 @@ pub(super) struct Squares {
     pub(super) signs: Signs,
 }
 
-/// What is left where neighbouring affine steps are folded.
+/// A part of the map after neighbouring affine steps are folded.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum MapPart {
     /// z = W x − b.
     Affine(LowRank),
     /// z = x/|x|.
@@ -95,12 +95,12 @@ impl Export {
         self
     }
 
-    /// Numbers in a vector before.
+    /// Dimension of a vector before the map.
     pub fn input_dim(&self) -> usize {
         self.input_dim
     }
 
-    /// Numbers in a vector after.
+    /// Dimension of a vector after the map.
     pub fn output_dim(&self) -> usize {
         self.output_dim
     }
@@ -122,7 +122,7 @@ impl Export {
     pub fn matrix(&self, format: &str) -> Result<LowRank> {
         let mut parts = self.parts(format)?;
         match (parts.pop(), parts.is_empty()) {
-            (Some(Part::Affine(map)), true) => Ok(map),
+            (Some(MapPart::Affine(map)), true) => Ok(map),
             (None, _) => Ok(identity(self.input_dim)?),
             _ => Err(Error::unsupported(
                 format,
@@ -133,7 +133,7 @@ impl Export {
     }
 
     /// The affine maps and divisions by the length that the steps come to.
-    pub(crate) fn parts(&self, format: &str) -> Result<Vec<Part>> {
+    pub(crate) fn parts(&self, format: &str) -> Result<Vec<MapPart>> {
         if self.indefinite.is_some() {
             let instead = "export what a plan asks with (--way extra-coordinate), or use onnx";
             let what = "the squares in vectors of an indefinite metric";
@@ -158,8 +158,8 @@ impl Export {
         steps.extend(self.steps.iter().cloned());
         let folded = fold(self.input_dim, &steps)?;
         let part = |step| match step {
-            Step::Project(map) => Ok(Part::Affine(map)),
-            Step::Element(ElementMap::Normalise) => Ok(Part::UnitLength),
+            Step::Project(map) => Ok(MapPart::Affine(map)),
+            Step::Element(ElementMap::Normalise) => Ok(MapPart::UnitLength),
             other => Err(Error::unsupported(
                 format,
                 format!("step \"{}\", which is not affine", other.name()),
@@ -199,17 +199,17 @@ fn identity(dim: usize) -> Result<LowRank> {
 }
 
 /// How many weights the affine maps have.
-pub(super) fn weights(parts: &[Part]) -> usize {
+pub(super) fn weights(parts: &[MapPart]) -> usize {
     (parts.iter())
         .map(|part| match part {
-            Part::Affine(map) => map.weights().values().len(),
-            Part::UnitLength => 0,
+            MapPart::Affine(map) => map.weights().values().len(),
+            MapPart::UnitLength => 0,
         })
         .sum()
 }
 
 /// A file that could not be written.
-pub(super) fn unwritten(format: &str, error: impl Display) -> Error {
+pub(super) fn write_error(format: &str, error: impl Display) -> Error {
     Error::found(format, format!("it could not be written: {error}"))
 }
 

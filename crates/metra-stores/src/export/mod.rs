@@ -1,5 +1,5 @@
 //! A metric's map as a file that other programs read, so that vectors are mapped where they are
-//! searched. One file a format; what is exported is the same for all: a list of steps.
+//! searched. One file per format; what is exported is the same for all: a list of steps.
 //!
 //! ONNX has operators for every step. FAISS, the C header and the SQL function know affine maps and the
 //! division by the length, npy and safetensors a matrix and an offset: there, neighbouring affine steps

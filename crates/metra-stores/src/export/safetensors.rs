@@ -1,7 +1,7 @@
 //! Plain safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from. The
 //! mapped vector is weight · x + bias.
 
-use super::map::{Export, bias, unwritten};
+use super::map::{Export, bias, write_error};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
 use safetensors::serialize;
@@ -29,7 +29,7 @@ pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {
-    unwritten(FORMAT, error)
+    write_error(FORMAT, error)
 }
 
 #[cfg(test)]

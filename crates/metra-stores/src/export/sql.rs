@@ -5,7 +5,7 @@
 //! text, which PostgreSQL would parse again in every session. The function is asked in a subquery,
 //! (SELECT f($1)), which PostgreSQL works out once; called in ORDER BY itself it may run for every row.
 
-use super::map::{Export, Part, bias, unwritten, weights};
+use super::map::{Export, MapPart, bias, weights, write_error};
 use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
 use metra::metric::Plan;
@@ -90,7 +90,7 @@ pub fn write_sql(
         search,
     );
     out.write_all(text.as_bytes())
-        .map_err(|e| unwritten(FORMAT, e))?;
+        .map_err(|e| write_error(FORMAT, e))?;
     Ok(function.is_ok())
 }
 
@@ -124,8 +124,8 @@ fn function(export: &Export, name: &str, table: &str) -> Result<String, String> 
     let mut value = "query".to_owned();
     for (number, part) in parts.iter().enumerate() {
         match part {
-            Part::UnitLength => value = format!("l2_normalize({value})"),
-            Part::Affine(map) => {
+            MapPart::UnitLength => value = format!("l2_normalize({value})"),
+            MapPart::Affine(map) => {
                 let _ = writeln!(text, "INSERT INTO {table} VALUES");
                 let rank = map.output_dim();
                 for (row, (weights, bias)) in map.weights().iter().zip(bias(map)).enumerate() {

@@ -36,7 +36,7 @@ pub struct Manifest {
     pub space: String,
     /// Number of items.
     pub rows: u64,
-    /// Numbers in a mapped vector.
+    /// Dimension of a mapped vector.
     pub dim: usize,
     /// The approximate graph; without one, search is exact.
     pub graph: Option<GraphFacts>,
@@ -192,16 +192,16 @@ impl Manifest {
 }
 
 /// A file that is digested while it is written.
-pub(super) struct MarkedFile {
+pub(super) struct DigestedFile {
     file: BufWriter<File>,
     hasher: blake3::Hasher,
     bytes: u64,
 }
 
-impl MarkedFile {
+impl DigestedFile {
     pub(super) fn create(path: &Path) -> metra::Result<Self> {
         let file = File::create(path).map_err(|e| metra::Error::io(path, e))?;
-        Ok(MarkedFile {
+        Ok(DigestedFile {
             file: BufWriter::with_capacity(1 << 20, file),
             hasher: blake3::Hasher::new(),
             bytes: 0,
@@ -229,8 +229,8 @@ impl MarkedFile {
     }
 }
 
-/// The mark of a file that another library wrote.
-pub(super) fn mark(
+/// Length and digest of a file that another library wrote.
+pub(super) fn digest_file(
     path: &Path,
     progress: &mut dyn FnMut(u64) -> metra::Result<()>,
 ) -> Result<FileMark> {

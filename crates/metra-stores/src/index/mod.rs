@@ -200,16 +200,16 @@ impl LocalIndex {
         if k == 0 || effort.max(k) as u64 >= self.vectors.len() / 2 {
             return self.exact(queries, k);
         }
-        let walk = Walk {
+        let search = GraphSearch {
             index: self,
             graph,
             queries,
             k,
             effort: effort.max(k),
         };
-        let blocks: Vec<Result<Vec<Found>>> = (0..queries.len().div_ceil(QUERIES))
+        let blocks: Vec<Result<Vec<ScoredItems>>> = (0..queries.len().div_ceil(QUERIES))
             .into_par_iter()
-            .map(|block| walk.block(block * QUERIES))
+            .map(|block| search.block(block * QUERIES))
             .collect();
         let mut all = Neighbours {
             k,
@@ -247,10 +247,10 @@ impl LocalIndex {
 }
 
 /// Items with their scores, the nearest first.
-type Found = Vec<(RowId, f32)>;
+type ScoredItems = Vec<(RowId, f32)>;
 
 /// A search through the graph.
-struct Walk<'a> {
+struct GraphSearch<'a> {
     index: &'a LocalIndex,
     graph: &'a Graph,
     queries: &'a dyn Corpus,
@@ -258,9 +258,9 @@ struct Walk<'a> {
     effort: usize,
 }
 
-impl Walk<'_> {
+impl GraphSearch<'_> {
     /// Answer the queries of a block.
-    fn block(&self, first: RowId) -> Result<Vec<Found>> {
+    fn block(&self, first: RowId) -> Result<Vec<ScoredItems>> {
         let (space, items) = (self.index.space, &self.index.vectors);
         let numbers: Vec<RowId> = (first..self.queries.len().min(first + QUERIES)).collect();
         let (mut queries, mut buffer) = (RowBuf::empty(1), RowBuf::empty(1));

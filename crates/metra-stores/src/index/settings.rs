@@ -2,7 +2,7 @@
 
 use crate::Result;
 
-/// What long work is told: a stage, how much of it is done, and of how much. An error ends the work.
+/// A callback for the progress of long work: a stage, how much of it is done, and of how much. An error ends the work.
 pub type BuildProgress<'a> = dyn FnMut(Stage, u64, u64) -> metra::Result<()> + 'a;
 
 /// A part of long work on an index.

@@ -4,7 +4,7 @@
 //! The file has all texts one after the other in UTF-8, then the place of each text's first byte and
 //! the length of all, as little-endian u64.
 
-use super::manifest::{FileMark, MarkedFile};
+use super::manifest::{DigestedFile, FileMark};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ impl Texts {
         texts: impl IntoIterator<Item = S>,
         rows: u64,
     ) -> Result<FileMark> {
-        let mut file = MarkedFile::create(path)?;
+        let mut file = DigestedFile::create(path)?;
         let mut places = Vec::new();
         let write = || {
             for text in texts {

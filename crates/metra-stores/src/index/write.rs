@@ -3,7 +3,7 @@
 
 use super::graph::Graph;
 use super::manifest::{
-    FileMark, GRAPH, IDS, LABELS, Manifest, MarkedFile, ModelMark, VECTORS, mark,
+    DigestedFile, FileMark, GRAPH, IDS, LABELS, Manifest, ModelMark, VECTORS, digest_file,
 };
 use super::settings::{BuildProgress, GraphSettings, Stage};
 use super::texts::Texts;
@@ -21,7 +21,7 @@ pub struct IndexWriter {
     /// Removed with all in it unless the index is finished.
     building: TempDir,
     folder: PathBuf,
-    vectors: MarkedFile,
+    vectors: DigestedFile,
     files: BTreeMap<String, FileMark>,
     model: ModelMark,
     space: Space,
@@ -53,7 +53,7 @@ impl IndexWriter {
             .tempdir_in(parent)
             .map_err(|e| Error::io(parent, e))?;
         Ok(IndexWriter {
-            vectors: MarkedFile::create(&building.path().join(VECTORS))?,
+            vectors: DigestedFile::create(&building.path().join(VECTORS))?,
             building,
             folder: folder.to_owned(),
             files: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl IndexWriter {
             manifest.graph = Some(facts);
             let total = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
             let mut done = 0;
-            let written = mark(&path, &mut |bytes| {
+            let written = digest_file(&path, &mut |bytes| {
                 done += bytes;
                 progress(Stage::Digest, done, total.len())
             })?;

@@ -3,10 +3,11 @@
 //!
 //! | file | question |
 //! | --- | --- |
-//! | `connect`, `trust` | Where is the database, and who answers there? |
+//! | `connect`, `tls` | Where is the database, and who answers there? |
 //! | `conditions` (and `sql` of the crate) | How do names and values get into SQL? |
-//! | `table`, `vectors`, `rows` | What is there, and how does it travel? |
+//! | `table`, `vectors`, `rows` | What is in the table, and how is it read and written? |
 //! | `request`, `target`, `push`, `run`, `fill`, `index` | How does a model get into a live table? |
+//! | `lock_retry` | How does a statement get its lock without blocking others? |
 //! | `registry`, `swap` | Which model is searched, and how does that change? |
 //! | `pull`, `search` | How do vectors come out, and answers? |
 //!
@@ -17,7 +18,7 @@ mod connect;
 mod failure;
 mod fill;
 mod index;
-mod patience;
+mod lock_retry;
 mod pull;
 mod push;
 mod registry;
@@ -28,7 +29,7 @@ mod search;
 mod swap;
 mod table;
 mod target;
-mod trust;
+mod tls;
 mod vectors;
 
 pub use conditions::Condition;
@@ -36,7 +37,7 @@ pub use connect::Address;
 pub use pull::{Pulled, Pulling, Values, Vectors, pull};
 pub use push::Push;
 pub use registry::{Entry, models};
-pub use request::{Done, Pushing};
+pub use request::{PushSummary, Pushing};
 pub use search::{Hit, Search, Searching};
 pub use swap::{Swapped, Swapping, rollback, swap};
 pub use target::Target;

@@ -2,15 +2,16 @@
 //! `run.rs`, the exchange of columns in `swap.rs`.
 
 use super::connect::Address;
-use super::failure::failed;
-use super::patience::patiently;
+use super::failure::server_error;
+use super::lock_retry::retry;
 use super::registry::Registry;
 use super::request::Pushing;
-use super::rows::Reading;
+use super::rows::RowStatements;
 use super::table::{Table, place};
-use super::target::{Target, agrees, check_input, choose, existing, target};
+use super::target::{Target, check_input, check_plan, choose_plan, existing_type, find_target};
 use super::vectors::VectorType;
-use crate::{Error, Result, Written};
+use crate::provenance::Provenance;
+use crate::{Error, Result};
 use metra::metric::{Model, Plan, agreement};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +23,7 @@ const SAMPLE: usize = 1_000;
 const ASKING: usize = 20;
 const ASKED: usize = 400;
 
-/// A push that has looked at everything and written nothing.
+/// A push that is planned and has written nothing.
 pub struct Push<'a> {
     pub(super) client: Client,
     pub(super) address: &'a Address,
@@ -31,7 +32,7 @@ pub struct Push<'a> {
     pub(super) table: Table,
     pub(super) registry: Registry,
     pub(super) plan: Plan,
-    pub(super) record: Written,
+    pub(super) record: Provenance,
     pub(super) target: Target,
     /// The column that holds what the plan stores.
     pub(super) column: String,
@@ -41,8 +42,8 @@ pub struct Push<'a> {
 }
 
 impl<'a> Push<'a> {
-    /// Connect, look and plan. With `stop`, to run it afterwards: other pushes are waited for before the look,
-    /// so that what it finds still holds when the work begins.
+    /// Connect, inspect the table and plan. With `stop`, the push is run afterwards: it waits for other pushes
+    /// before the inspection, so that what it finds still holds when the work begins.
     pub fn prepare(
         address: &'a Address,
         model: &'a Model,
@@ -53,10 +54,10 @@ impl<'a> Push<'a> {
             return Err(metra::Error::parameter("batch", "at least 1", 0).into());
         }
         let mut client = address.connect()?;
-        let mut table = Table::look(&mut client, &what.table)?;
+        let mut table = Table::inspect(&mut client, &what.table)?;
         if let Some(stop) = stop {
-            lock_out_others(&mut client, &table, stop)?;
-            table = Table::look(&mut client, &what.table)?;
+            take_push_lock(&mut client, &table, stop)?;
+            table = Table::inspect(&mut client, &what.table)?;
         }
         let registry = Registry::beside(&table)?;
         let (from, ..) = table.vectors(&what.from)?;
@@ -69,22 +70,22 @@ impl<'a> Push<'a> {
                           there is none: rows could not be told apart",
             ));
         }
-        let sample = Reading::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
-        let (target, found) = target(&mut client, &table, what, model)?;
+        let sample = RowStatements::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
+        let (target, found) = find_target(&mut client, &table, what, model)?;
         let (plan, record, kind) = match found {
             Some((record, kind)) => {
                 let place = place(&table.name, what.to.as_deref().unwrap_or(&what.from));
                 let plan = record.plan(model, &place)?;
-                agrees(&plan, &what.wish, &place)?;
+                check_plan(&plan, &what.wish, &place)?;
                 (plan, record, kind)
             }
             None => {
                 let kind = match &target {
-                    Target::Adopted => existing(&table, what)?.0,
+                    Target::Adopted => existing_type(&table, what)?.0,
                     Target::Stays => table.vectors(&what.from)?.1,
                     _ => what.kind,
                 };
-                let mut plan = choose(model, what, kind)?;
+                let mut plan = choose_plan(model, what, kind)?;
                 let rows = sample.first(SAMPLE);
                 plan = match kind {
                     VectorType::Vector => plan.centred_where_needed(&model.chain, &rows)?,
@@ -92,7 +93,7 @@ impl<'a> Push<'a> {
                     VectorType::Halfvec if plan.items_stay() || sample.is_empty() => plan,
                     VectorType::Halfvec => plan.centred_on(&rows)?,
                 };
-                let record = Written::new(model, &plan, ids.is_whole())?;
+                let record = Provenance::new(model, &plan, ids.is_whole())?;
                 (plan, record, kind)
             }
         };
@@ -111,7 +112,7 @@ impl<'a> Push<'a> {
             }
         };
         if target == Target::Adopted {
-            let (_, dim) = existing(&table, what)?;
+            let (_, dim) = existing_type(&table, what)?;
             if dim.is_some_and(|dim| dim != plan.item_dim()) {
                 return Err(Error::found(
                     place(&table.name, &column),
@@ -152,7 +153,7 @@ impl<'a> Push<'a> {
     }
 
     /// The record that the column gets.
-    pub fn record(&self) -> &Written {
+    pub fn record(&self) -> &Provenance {
         &self.record
     }
 
@@ -181,19 +182,19 @@ impl<'a> Push<'a> {
         let from = &self.table.column(&self.what.from)?.quoted;
         let text = format!("SELECT count(*), count({from}) FROM {}", self.table.quoted);
         let row = self.client.query_one(&text, &[]);
-        let row = row.map_err(|e| failed(&self.table.place(), &e))?;
+        let row = row.map_err(|e| server_error(&self.table.place(), &e))?;
         let (all, with): (i64, i64) = (row.get(0), row.get(1));
         Ok((all.unsigned_abs(), with.unsigned_abs()))
     }
 }
 
-/// One push a table at a time; one whose client was killed ends within seconds. A session that has the lock
-/// gets it again.
-pub(super) fn lock_out_others(client: &mut Client, table: &Table, stop: &AtomicBool) -> Result<()> {
-    let got = patiently(stop, || {
+/// Take the advisory lock that allows one push per table at a time. The lock of a client that was killed ends
+/// within seconds, and a session that has the lock gets it again.
+pub(super) fn take_push_lock(client: &mut Client, table: &Table, stop: &AtomicBool) -> Result<()> {
+    let got = retry(stop, || {
         let text = "SELECT pg_try_advisory_lock(hashtextextended('metra push', $1))";
         let got = client.query_one(text, &[&i64::from(table.oid)]);
-        let got = got.map_err(|e| failed(&table.place(), &e))?;
+        let got = got.map_err(|e| server_error(&table.place(), &e))?;
         Ok(got.get::<_, bool>(0).then_some(()))
     })?;
     got.ok_or_else(|| Error::Refused {

@@ -4,7 +4,7 @@ use super::vectors::VectorType;
 use crate::sql::TableName;
 use metra::metric::Wish;
 
-/// What to push where.
+/// The request of a push: a model, as a plan writes it, into a column.
 #[derive(Debug, Clone)]
 pub struct Pushing {
     /// The table.
@@ -19,29 +19,29 @@ pub struct Pushing {
     pub kind: VectorType,
     /// The column of cameras, where the model needs one.
     pub camera: Option<String>,
-    /// What the plan has to keep to; limits of pgvector come on top.
+    /// The constraints on the plan; the limits of pgvector are added.
     pub wish: Wish,
     /// The model's name in the registry.
     pub name: String,
     /// Rows of a transaction.
     pub batch: usize,
-    /// Whether an index of HNSW is made.
+    /// Whether an HNSW index is built.
     pub index: bool,
-    /// Memory for making it, in bytes; none for the server's own setting.
+    /// Memory for building it, in bytes; `None` for the server's own setting.
     pub index_memory: Option<u64>,
-    /// Write rows that have a vector again, because their input changed.
+    /// Whether rows that have a vector are written again, because their input changed.
     pub refill: bool,
 }
 
-/// What a push did.
+/// The result of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Done {
+pub struct PushSummary {
     /// Vectors written now.
     pub written: u64,
     /// Rows without an input vector, which have no vector in the target either.
     pub without_vector: u64,
     /// Rows that other transactions held, or that came after the last pass.
     pub left: u64,
-    /// Whether an index was made.
+    /// Whether an index was built.
     pub indexed: bool,
 }

@@ -1,21 +1,21 @@
-//! Rows of a table as the model's chain takes them: ids, vectors, groups.
+//! The statements that read and write rows, and rows as the model's chain takes them: ids, vectors, groups.
 //!
 //! Ids travel as text and are cast to the column's own type on the server, so that one way serves whole
 //! numbers, texts and UUIDs. Rows are read in the order of ids, from the last one on: no offset is counted
 //! and no cursor is held open between two transactions.
 
-use super::failure::failed;
+use super::failure::server_error;
 use super::request::Pushing;
 use super::table::{Table, place};
-use super::vectors::{VectorType, received};
+use super::vectors::{VectorType, decode_vector};
 use crate::{Error, Result};
 use metra::data::{Batch, Groups, Narrowing};
 use metra::linalg::RowBuf;
 use metra::metric::{Embedding, Model};
 use postgres::{Client, Row};
 
-/// How input rows are read and written.
-pub(super) struct Reading {
+/// The statements that read input rows and write vectors.
+pub(super) struct RowStatements {
     table: String,
     id: String,
     id_type: String,
@@ -28,7 +28,7 @@ pub(super) struct Reading {
     groups: Option<Vec<String>>,
 }
 
-/// Some rows.
+/// A batch of rows.
 pub(super) struct Chunk {
     pub(super) ids: Vec<String>,
     values: RowBuf,
@@ -55,7 +55,7 @@ impl Chunk {
     }
 }
 
-impl Reading {
+impl RowStatements {
     pub(super) fn new(table: &Table, what: &Pushing, model: &Model) -> Result<Self> {
         let (from, kind, dim) = table.vectors(&what.from)?;
         let place = place(&table.name, &what.from);
@@ -84,7 +84,7 @@ impl Reading {
             }
         };
         let id = table.ids(&what.id)?;
-        Ok(Reading {
+        Ok(RowStatements {
             table: table.quoted.clone(),
             id: id.quoted.clone(),
             id_type: id.kind.clone(),
@@ -109,7 +109,7 @@ impl Reading {
     }
 
     fn plain_select(&self, after: bool, missing: Option<&str>) -> String {
-        let Reading {
+        let RowStatements {
             table, id, from, ..
         } = self;
         let camera = match &self.camera {
@@ -131,7 +131,7 @@ impl Reading {
 
     /// What writes vectors: $1 ids, $2 vectors.
     pub(super) fn update(&self, target: &str, kind: &str) -> String {
-        let Reading {
+        let RowStatements {
             table, id, id_type, ..
         } = self;
         format!(
@@ -144,18 +144,18 @@ impl Reading {
     pub(super) fn sample(&self, client: &mut Client, rows: usize) -> Result<Chunk> {
         let limit = rows as i64;
         let found = client.query(&self.plain_select(false, None), &[&limit]);
-        self.decode(&found.map_err(|e| failed(&self.place, &e))?)
+        self.decode(&found.map_err(|e| server_error(&self.place, &e))?)
     }
 
     /// Rows of `select` as the chain takes them; an error names the id.
     pub(super) fn decode(&self, rows: &[Row]) -> Result<Chunk> {
-        let refused = |e: postgres::Error| failed(&self.place, &e);
+        let refused = |e: postgres::Error| server_error(&self.place, &e);
         let mut ids = Vec::with_capacity(rows.len());
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         let mut cameras = Vec::new();
         for row in rows {
             let id: String = row.try_get(0).map_err(refused)?;
-            let dim = received(row, 1, self.kind, &self.place, &mut values)?;
+            let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
                 return Err(self.wrong(
                     &id,

@@ -3,11 +3,11 @@
 //!
 //! Nothing is written before [`Push::run`]; [`Push::statements`] says what would be.
 
-use super::patience::{BRIEFLY, in_transaction};
-use super::push::{Push, lock_out_others};
+use super::lock_retry::{SHORT_LOCK_WAIT, in_transaction};
+use super::push::{Push, take_push_lock};
 use super::registry::Entry;
-use super::request::Done;
-use super::rows::Reading;
+use super::request::PushSummary;
+use super::rows::RowStatements;
 use super::table::place;
 use super::target::Target;
 use super::{fill, index};
@@ -18,18 +18,18 @@ use std::sync::atomic::AtomicBool;
 impl Push<'_> {
     /// What would run, in its order, without the parameters' values.
     pub fn statements(&self) -> Result<Vec<String>> {
-        let mut all = vec![self.registry.creation()];
-        all.extend(self.preparation()?);
+        let mut all = vec![self.registry.create_statement()];
+        all.extend(self.column_statements()?);
         if self.target != Target::Stays {
-            let reading = Reading::new(&self.table, self.what, self.model)?;
+            let rows = RowStatements::new(&self.table, self.what, self.model)?;
             let column = identifier(&self.column)?;
             let kind = self.table.extension.kind(self.kind);
-            all.push(reading.select(true, Some(&column)));
-            all.push(reading.update(&column, &kind));
-            all.push(self.registry.progress());
+            all.push(rows.select(true, Some(&column)));
+            all.push(rows.update(&column, &kind));
+            all.push(self.registry.progress_statement());
         }
         if self.what.index {
-            all.push(index::creation(self)?);
+            all.push(index::create_statement(self)?);
         }
         Ok(all)
     }
@@ -41,10 +41,10 @@ impl Push<'_> {
         &mut self,
         progress: &mut dyn FnMut(&str, u64, Option<u64>),
         stop: &AtomicBool,
-    ) -> Result<Done> {
-        lock_out_others(&mut self.client, &self.table, stop)?;
-        let entry = self.begin(stop)?;
-        let mut done = Done::default();
+    ) -> Result<PushSummary> {
+        take_push_lock(&mut self.client, &self.table, stop)?;
+        let entry = self.prepare_column(stop)?;
+        let mut done = PushSummary::default();
         if self.target != Target::Stays {
             done = fill::fill(self, &entry, progress, stop)?;
         }
@@ -55,17 +55,17 @@ impl Push<'_> {
     }
 
     /// Column, comment and registry, in one short transaction.
-    fn begin(&mut self, stop: &AtomicBool) -> Result<Entry> {
-        let statements = self.preparation()?;
+    fn prepare_column(&mut self, stop: &AtomicBool) -> Result<Entry> {
+        let statements = self.column_statements()?;
         let place = place(&self.table.name, &self.column);
-        let creation = match self.registry.is_there(&mut self.client)? {
+        let creation = match self.registry.exists(&mut self.client)? {
             true => String::new(),
-            false => self.registry.creation(),
+            false => self.registry.create_statement(),
         };
         // A transaction of long duration may hold the table: let it go on, and try again.
         in_transaction(&mut self.client, &place, stop, |transaction| {
             transaction.batch_execute(&creation)?;
-            transaction.batch_execute(BRIEFLY)?;
+            transaction.batch_execute(SHORT_LOCK_WAIT)?;
             for statement in &statements {
                 transaction.batch_execute(statement)?;
             }
@@ -93,7 +93,7 @@ impl Push<'_> {
         };
         let names = (self.column.as_str(), self.what.from.as_str(), state);
         let (table, model) = (&self.table, self.model);
-        (self.registry).begin(
+        (self.registry).insert(
             &mut self.client,
             table,
             model,
@@ -105,7 +105,7 @@ impl Push<'_> {
     }
 
     /// Statements that make the column and say who writes it.
-    fn preparation(&self) -> Result<Vec<String>> {
+    fn column_statements(&self) -> Result<Vec<String>> {
         let (table, column) = (&self.table.quoted, identifier(&self.column)?);
         let record = literal(&self.record.to_text()?);
         let comment = format!("COMMENT ON COLUMN {table}.{column} IS {record}");

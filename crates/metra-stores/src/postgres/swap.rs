@@ -5,7 +5,7 @@
 //! another rename and nothing is computed. Comments, and with them the records, move with their columns.
 
 use super::connect::Address;
-use super::patience::{BRIEFLY, Stumble, in_transaction};
+use super::lock_retry::{SHORT_LOCK_WAIT, TransactionError, in_transaction};
 use super::registry::{Entry, Registry};
 use super::table::{Table, place};
 use crate::sql::{TableName, identifier};
@@ -14,7 +14,7 @@ use metra::metric::Model;
 use postgres::Transaction;
 use std::sync::atomic::AtomicBool;
 
-/// What to exchange.
+/// The request of a swap.
 #[derive(Debug, Clone)]
 pub struct Swapping {
     /// The table.
@@ -27,7 +27,7 @@ pub struct Swapping {
     pub former: String,
 }
 
-/// What an exchange did.
+/// The result of a swap or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swapped {
     /// Nothing: it was so already.
@@ -51,24 +51,24 @@ pub fn swap(
 ) -> Result<Swapped> {
     let mut client = address.connect()?;
     let checksum = digest(model)?;
-    let table = Table::look(&mut client, &what.table)?;
+    let table = Table::inspect(&mut client, &what.table)?;
     let registry = Registry::beside(&table)?;
-    if serves(&mut client, &registry, &table, &what.live, &checksum)?.is_some() {
+    if serving_entry(&mut client, &registry, &table, &what.live, &checksum)?.is_some() {
         return Ok(Swapped::Already);
     }
-    let entry = filled(&mut client, &registry, &table, what, &checksum)?;
+    let entry = filled_entry(&mut client, &registry, &table, what, &checksum)?;
     // Rows whose vector a swap would lose sight of.
     let missing = table.missing(&mut client, &entry.input, &entry.column, &table.place())?;
     let place = table.place();
     in_transaction(&mut client, &place, stop, |transaction| {
-        hold(transaction, &table)?;
+        lock_table(transaction, &table)?;
         // Others may have exchanged columns between the look and the lock.
-        let table = Table::look(transaction, &what.table)?;
-        let entry = filled(transaction, &registry, &table, what, &checksum)?;
-        rename(transaction, &table, &what.live, &what.former)?;
-        rename(transaction, &table, &what.to, &what.live)?;
+        let table = Table::inspect(transaction, &what.table)?;
+        let entry = filled_entry(transaction, &registry, &table, what, &checksum)?;
+        rename_column(transaction, &table, &what.live, &what.former)?;
+        rename_column(transaction, &table, &what.to, &what.live)?;
         let states = ("serving", "former");
-        registry.rename(transaction, &table, (&what.live, &what.former), states)?;
+        registry.rename_column(transaction, &table, (&what.live, &what.former), states)?;
         let own = format!(
             "UPDATE {} SET column_name = $2, former_column = $3, state = 'serving', \
              updated = now() WHERE id = $1",
@@ -96,19 +96,22 @@ pub fn rollback(
 ) -> Result<Swapped> {
     let mut client = address.connect()?;
     let checksum = digest(model)?;
-    let table = Table::look(&mut client, table)?;
+    let table = Table::inspect(&mut client, table)?;
     let registry = Registry::beside(&table)?;
-    if serves(&mut client, &registry, &table, live, &checksum)?.is_none() {
+    if serving_entry(&mut client, &registry, &table, live, &checksum)?.is_none() {
         return Ok(Swapped::Already);
     }
     let place = table.place();
     let names = in_transaction(&mut client, &place, stop, |transaction| {
-        hold(transaction, &table)?;
-        let found = serves(transaction, &registry, &table, live, &checksum)?;
-        let entry = found.ok_or_else(|| changed(&table))?;
-        let former = entry.former.clone().ok_or_else(|| changed(&table))?;
-        rename(transaction, &table, live, &entry.built_as)?;
-        rename(transaction, &table, &former, live)?;
+        lock_table(transaction, &table)?;
+        let found = serving_entry(transaction, &registry, &table, live, &checksum)?;
+        let entry = found.ok_or_else(|| concurrent_swap(&table))?;
+        let former = entry
+            .former
+            .clone()
+            .ok_or_else(|| concurrent_swap(&table))?;
+        rename_column(transaction, &table, live, &entry.built_as)?;
+        rename_column(transaction, &table, &former, live)?;
         let own = format!(
             "UPDATE {} SET column_name = built_as, former_column = NULL, state = 'ready', \
              updated = now() WHERE id = $1",
@@ -116,7 +119,7 @@ pub fn rollback(
         );
         transaction.execute(&own, &[&entry.id])?;
         let states = ("former", "serving");
-        registry.rename(transaction, &table, (&former, live), states)?;
+        registry.rename_column(transaction, &table, (&former, live), states)?;
         Ok(vec![
             (live.to_owned(), entry.built_as),
             (former, live.to_owned()),
@@ -126,7 +129,7 @@ pub fn rollback(
 }
 
 /// The registry's row, where a swap made this model the one that is searched.
-fn serves(
+fn serving_entry(
     client: &mut impl postgres::GenericClient,
     registry: &Registry,
     table: &Table,
@@ -138,7 +141,7 @@ fn serves(
 }
 
 /// The registry's row of a column that is whole.
-fn filled(
+fn filled_entry(
     client: &mut impl postgres::GenericClient,
     registry: &Registry,
     table: &Table,
@@ -166,18 +169,18 @@ fn filled(
     Err(Error::found(place(&table.name, &what.to), problem))
 }
 
-fn hold(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), Stumble> {
+fn lock_table(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), TransactionError> {
     let text = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted);
-    transaction.batch_execute(BRIEFLY)?;
+    transaction.batch_execute(SHORT_LOCK_WAIT)?;
     Ok(transaction.batch_execute(&text)?)
 }
 
-fn rename(
+fn rename_column(
     transaction: &mut Transaction<'_>,
     table: &Table,
     before: &str,
     after: &str,
-) -> Result<(), Stumble> {
+) -> Result<(), TransactionError> {
     let text = format!(
         "ALTER TABLE {} RENAME COLUMN {} TO {}",
         table.quoted,
@@ -187,7 +190,7 @@ fn rename(
     Ok(transaction.batch_execute(&text)?)
 }
 
-fn changed(table: &Table) -> Error {
+fn concurrent_swap(table: &Table) -> Error {
     Error::found(
         table.place(),
         "its columns were exchanged by another at the same moment: look, and repeat",

@@ -1,12 +1,13 @@
-//! What is there: the table, its columns with their types and comments, and the extension.
+//! The table in the catalogue: its columns with their types and comments, and the extension.
 //!
-//! All is read from the catalogue in one look. Types come from there as SQL text that the server itself
+//! Everything is read from the catalogue at once. Types come from there as SQL text that the server itself
 //! quoted; names of the user never do.
 
-use super::failure::failed;
+use super::failure::server_error;
 use super::vectors::VectorType;
+use crate::provenance::Provenance;
 use crate::sql::{TableName, identifier};
-use crate::{Error, Result, Written};
+use crate::{Error, Result};
 use postgres::{Client, GenericClient};
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ pub(super) struct Column {
     pub(super) quoted: String,
     /// The type as SQL text.
     pub(super) kind: String,
-    /// The vectors' type and numbers, where it holds vectors.
+    /// Type and dimension of the vectors, where it holds vectors.
     pub(super) vectors: Option<(VectorType, Option<usize>)>,
     pub(super) comment: Option<String>,
     /// Whether a whole index on this column alone says that values differ.
@@ -62,11 +63,11 @@ pub(super) struct Extension {
 }
 
 impl Table {
-    /// Look; an error names what is absent and what is there instead.
-    pub(super) fn look(client: &mut impl GenericClient, wanted: &TableName) -> Result<Self> {
+    /// Read the table from the catalogue; an error names what is absent and what exists instead.
+    pub(super) fn inspect(client: &mut impl GenericClient, wanted: &TableName) -> Result<Self> {
         let place = format!("the table {wanted}");
-        let refused = |e: postgres::Error| failed(&place, &e);
-        let extension = Extension::look(client)?;
+        let refused = |e: postgres::Error| server_error(&place, &e);
+        let extension = Extension::inspect(client)?;
         let quoted = wanted.quoted()?;
         let found = client
             .query_opt(
@@ -173,7 +174,7 @@ impl Table {
             identifier(column)?
         );
         let row = client.query_one(&text, &[]);
-        let count: i64 = row.map_err(|e| failed(place, &e))?.get(0);
+        let count: i64 = row.map_err(|e| server_error(place, &e))?.get(0);
         Ok(count.unsigned_abs())
     }
 
@@ -202,14 +203,15 @@ impl Column {
     }
 
     /// The record in the comment; comments that people wrote are none.
-    pub(super) fn record(&self, place: &str) -> Result<Option<Written>> {
+    pub(super) fn record(&self, place: &str) -> Result<Option<Provenance>> {
         let text = self.comment.as_deref().filter(|text| text.starts_with('{'));
-        text.map(|text| Written::from_text(text, place)).transpose()
+        text.map(|text| Provenance::from_text(text, place))
+            .transpose()
     }
 }
 
 impl Extension {
-    fn look(client: &mut impl GenericClient) -> Result<Self> {
+    fn inspect(client: &mut impl GenericClient) -> Result<Self> {
         let place = "the database";
         let found = client
             .query_opt(
@@ -217,7 +219,7 @@ impl Extension {
                  JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
                 &[],
             )
-            .map_err(|e| failed(place, &e))?;
+            .map_err(|e| server_error(place, &e))?;
         let Some(found) = found else {
             return Err(Error::found(
                 place,
@@ -258,7 +260,7 @@ fn absent(client: &mut impl GenericClient, place: &str) -> Result<Error> {
              ORDER BY 1 LIMIT $1",
             &[&LISTED],
         )
-        .map_err(|e| failed(place, &e))?;
+        .map_err(|e| server_error(place, &e))?;
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let there = if names.is_empty() {
         "no table here has vectors".to_owned()

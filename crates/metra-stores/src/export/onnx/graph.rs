@@ -32,7 +32,7 @@ struct Node {
     attributes: Vec<(&'static str, i64)>,
 }
 
-/// Name, type and numbers a row (`None`: one number a row, without an axis for it).
+/// Name, type and dimension (`None`: one number per row, without an axis for it).
 pub(super) type Value<'a> = (&'a str, Number, Option<usize>);
 
 impl Number {

@@ -15,7 +15,7 @@ mod message;
 
 pub use graph::OPSET;
 
-use super::map::{Export, unwritten};
+use super::map::{Export, write_error};
 use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
@@ -78,7 +78,7 @@ pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
             "the format ends at 2 GB: use npy or safetensors",
         ));
     }
-    out.write_all(&bytes).map_err(|e| unwritten(FORMAT, e))
+    out.write_all(&bytes).map_err(|e| write_error(FORMAT, e))
 }
 
 /// The operators of a step, after the value `at`; the name of what comes out.
