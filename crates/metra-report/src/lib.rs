@@ -24,12 +24,12 @@
 mod charts;
 mod error;
 mod figures;
+mod leaderboard;
 mod markdown;
 mod measures;
 mod numbers;
 mod page;
 mod sheets;
-mod standing;
 mod tables;
 mod words;
 

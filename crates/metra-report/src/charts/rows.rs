@@ -1,4 +1,4 @@
-//! One row a line: differences with their intervals, or how many queries gained and lost.
+//! One row per line of the experiment: differences with their intervals, or how many queries gained and lost.
 
 use super::scale::{Scale, Ticks};
 use super::svg::{Anchor, Svg, shortened};
