@@ -1,4 +1,4 @@
-//! npy: a matrix of vectors, or a companion file of one whole number a row.
+//! npy: a matrix of vectors, or a companion file of one whole number per row.
 //!
 //! The header is read here and not by a library: it must be held against the length of the file
 //! before anything is multiplied or allocated, since a shape of 2^40 × 2^40 fits into 80 bytes.
@@ -148,7 +148,7 @@ fn companions(path: &Path, rows: u64, names: &[String]) -> Result<BTreeMap<Strin
     Ok(columns)
 }
 
-/// A text file of one value a line.
+/// A text file of one value per line.
 fn lines(path: &Path) -> Result<Column> {
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let mut builder = ColumnBuilder::default();

@@ -16,7 +16,7 @@ pub struct TableOptions {
     /// CSV: a prefix, see [`read_table`](crate::read_table); if not given, `vector`. npy: must not be given.
     pub vector: Option<String>,
     /// Further columns wanted by name (label, id, camera). With npy: paths of companion files,
-    /// which are npy files of whole numbers or text files of one value a line.
+    /// which are npy files of whole numbers or text files of one value per line.
     pub columns: Vec<String>,
     /// Which rows to keep: those for which all filters hold.
     pub filters: Vec<Filter>,

@@ -1,7 +1,7 @@
 //! GIST's filters in frequency, and the energy that passes them.
 //!
-//! 4 scales of 8 orientations: a ring around .3 cycles a pixel (then a 1.85th of it, and so on), cut to a
-//! sector, as published. The inverse transforms are nearly all of GIST's cost, one a filter. Each filter
+//! 4 scales of 8 orientations: a ring around .3 cycles per pixel (then a 1.85th of it, and so on), cut to a
+//! sector, as published. The inverse transforms are nearly all of GIST's cost, one per filter. Each filter
 //! looks at about half the spectrum or less (a sector, and a small disc at coarse scales), so lines of
 //! frequencies it hardly passes are left out of the first direction, along rows or along columns as a filter
 //! lies; the second direction goes a few lines at a time, so that what it makes is summed while still in the
@@ -45,7 +45,7 @@ struct Filter {
 
 /// Memory that is used again for the next picture.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct BankBuffers {
     spectrum: Vec<Complex32>,
     turned: Vec<Complex32>,
     lines: Vec<Complex32>,
@@ -70,9 +70,9 @@ impl Bank {
 
     /// Append the mean amplitude behind each filter in each block: filters in order, of each its blocks
     /// from the top, column by column from the left.
-    pub(super) fn energies(&self, square: &[f32], work: &mut Work, out: &mut Vec<f32>) {
+    pub(super) fn energies(&self, square: &[f32], work: &mut BankBuffers, out: &mut Vec<f32>) {
         self.transform(square, work);
-        let Work {
+        let BankBuffers {
             spectrum,
             turned,
             lines,
@@ -120,9 +120,9 @@ impl Bank {
     }
 
     /// The spectrum, and the same turned over its diagonal.
-    fn transform(&self, square: &[f32], work: &mut Work) {
+    fn transform(&self, square: &[f32], work: &mut BankBuffers) {
         let side = self.side;
-        let Work {
+        let BankBuffers {
             spectrum,
             turned,
             scratch,
@@ -237,7 +237,7 @@ mod tests {
     fn energies(square: &[f32], side: usize, blocks: usize) -> Vec<f32> {
         let bank = Bank::new(side, blocks, &mut FftPlanner::new());
         let mut out = Vec::new();
-        bank.energies(square, &mut Work::default(), &mut out);
+        bank.energies(square, &mut BankBuffers::default(), &mut out);
         out
     }
 

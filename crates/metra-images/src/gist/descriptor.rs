@@ -1,9 +1,9 @@
 //! The descriptor itself: settings, and the filters of all planes and blocks of a picture.
 
-use super::bank::{self, Bank, FILTERS};
-use super::prefilter::{self, Prefilter};
+use super::bank::{Bank, BankBuffers, FILTERS};
+use super::prefilter::{Prefilter, PrefilterBuffers};
 use crate::describe::Describe;
-use crate::resample::{Ink, Region, plane};
+use crate::resample::{ColourPlane, Region, plane};
 use crate::{Error, Picture, Result};
 use rustfft::FftPlanner;
 use std::cell::RefCell;
@@ -38,13 +38,13 @@ pub struct Gist {
 
 /// Memory of one thread.
 #[derive(Default)]
-struct Work {
-    prefilter: prefilter::Work,
-    bank: bank::Work,
+struct GistBuffers {
+    prefilter: PrefilterBuffers,
+    bank: BankBuffers,
 }
 
 thread_local! {
-    static WORK: RefCell<Work> = RefCell::default();
+    static WORK: RefCell<GistBuffers> = RefCell::default();
 }
 
 impl Gist {
@@ -69,13 +69,17 @@ impl Gist {
 
     /// Append the numbers of a part of a picture.
     pub(super) fn describe_region(&self, picture: &Picture, region: Region, out: &mut Vec<f32>) {
-        let inks: &[Ink] = if self.settings.colour {
-            &[Ink::Channel(0), Ink::Channel(1), Ink::Channel(2)]
+        let planes: &[ColourPlane] = if self.settings.colour {
+            &[
+                ColourPlane::Channel(0),
+                ColourPlane::Channel(1),
+                ColourPlane::Channel(2),
+            ]
         } else {
-            &[Ink::Grey]
+            &[ColourPlane::Grey]
         };
-        for ink in inks {
-            let mut square = plane(picture, region, *ink, self.settings.side);
+        for colour in planes {
+            let mut square = plane(picture, region, *colour, self.settings.side);
             WORK.with_borrow_mut(|work| {
                 self.prefilter.apply(&mut square, &mut work.prefilter);
                 self.bank.energies(&square, &mut work.bank, out);

@@ -32,7 +32,7 @@ pub(super) struct Prefilter {
 
 /// Memory that is used again for the next picture.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct PrefilterBuffers {
     lines: Vec<Complex32>,
     scratch: Vec<Complex32>,
     values: Vec<f32>,
@@ -58,9 +58,9 @@ impl Prefilter {
     }
 
     /// Change grey values of 0 to 255 into even contrast, in place.
-    pub(super) fn apply(&self, square: &mut [f32], work: &mut Work) {
+    pub(super) fn apply(&self, square: &mut [f32], work: &mut PrefilterBuffers) {
         let (side, padded) = (self.side, self.padded);
-        let Work {
+        let PrefilterBuffers {
             lines,
             scratch,
             values,
@@ -154,7 +154,7 @@ mod tests {
         let filter = Prefilter::new(32, &mut FftPlanner::new());
         for grey in [0.0, 128.0, 255.0] {
             let mut square = vec![grey; 32 * 32];
-            filter.apply(&mut square, &mut Work::default());
+            filter.apply(&mut square, &mut PrefilterBuffers::default());
             assert!(square.iter().all(|value| value.abs() < 1e-4), "{square:?}");
         }
     }
@@ -169,8 +169,8 @@ mod tests {
             .collect();
         let mut bright: Vec<f32> = dark.iter().map(|value| 2.0 * (value + 1.0) - 1.0).collect();
         let mut dark = dark;
-        filter.apply(&mut dark, &mut Work::default());
-        filter.apply(&mut bright, &mut Work::default());
+        filter.apply(&mut dark, &mut PrefilterBuffers::default());
+        filter.apply(&mut bright, &mut PrefilterBuffers::default());
         assert!(dark.iter().any(|value| value.abs() > 0.5));
         for (a, b) in dark.iter().zip(&bright) {
             assert!((a - b).abs() < 1e-3, "{a} {b}");

@@ -1,6 +1,6 @@
 //! Screenshots by a headless Chromium that is installed on the machine.
 //!
-//! One process a screenshot, with a profile of its own that is thrown away: nothing is remembered between
+//! One process per screenshot, with a profile of its own that is thrown away: nothing is remembered between
 //! shots, and a browser that is open is left alone. Addresses are arguments, never words of a shell, and
 //! must begin with http, https or file, so that none is taken for a flag. The picture is written beside its
 //! place and renamed, so that a reader never sees half of it. A browser that does not end in time is killed.

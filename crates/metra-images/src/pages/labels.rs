@@ -1,6 +1,6 @@
 //! What people said about pairs of versions: `changed` or `same`.
 //!
-//! One pair a line: two names of files (with or without the ending) and the word, parted by tabs or
+//! One pair per line: two names of files (with or without the ending) and the word, parted by tabs or
 //! commas. Words rather than 0 and 1, because elsewhere 1 means "the same".
 
 use super::Series;

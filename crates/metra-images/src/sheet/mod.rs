@@ -114,7 +114,7 @@ impl Sheet {
         self.add(true, std::iter::once(query).chain(found).collect())
     }
 
-    /// Tiles in the order of reading, so many a row.
+    /// Tiles in the order of reading, `columns` per row.
     pub fn strip(&mut self, tiles: Vec<Tile>, columns: usize) -> &mut Self {
         let mut tiles = tiles.into_iter();
         loop {
