@@ -15,7 +15,7 @@ pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Array
     found.ok_or_else(|| Error::table(name, "the column was not read"))
 }
 
-/// Numbers in a vector of a column of this type, where the type tells; an error where it holds no
+/// Dimension of the vectors of a column of this type, where the type tells; an error where it holds no
 /// vectors.
 pub(crate) fn vector_dim(column: &str, data_type: &DataType) -> Result<Option<usize>> {
     let is_number = |field: &DataType| field.is_floating() || field.is_integer();

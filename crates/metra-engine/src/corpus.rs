@@ -55,7 +55,7 @@ impl<'a> TableCorpus<'a> {
         Ok(groups)
     }
 
-    /// The values of a column as text, one a row.
+    /// The values of a column as text, one per row.
     pub fn names(&self, column: &str) -> Result<Vec<String>> {
         Self::names_of(self.engine, &self.table, column)
     }
@@ -147,13 +147,13 @@ impl Corpus for TableCorpus<'_> {
     }
 
     fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
-        Some(Box::new(Sent(self)))
+        Some(Box::new(RemoteCorpus(self)))
     }
 }
 
-struct Sent<'a>(&'a TableCorpus<'a>);
+struct RemoteCorpus<'a>(&'a TableCorpus<'a>);
 
-impl Elsewhere for Sent<'_> {
+impl Elsewhere for RemoteCorpus<'_> {
     fn run(&self, task: Task) -> metra::Result<Vec<Part>> {
         let corpus = self.0;
         Ok(corpus.engine.run(&corpus.table, &corpus.columns, &task)?)

@@ -3,12 +3,12 @@
 //! Both are given the same plan of the same operators over the same shards, so both give the same
 //! bytes. The face of this crate is synchronous; what waits for others waits here.
 
-use crate::carried::Carried;
 use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
 use crate::operators::{
     EmbedWork, PassWork, ShardFile, Stage, StageExec, Work, blocks, shard_and_first,
 };
+use crate::payload::Payload;
 use crate::stores::{self, Place};
 use crate::table::{Cut, Table};
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Numbers in a batch of vectors, about: 4 MB.
+/// Numbers in a batch of vectors: about 4 MB.
 const BATCH_NUMBERS: usize = 1 << 20;
 /// Tasks that merge, where there is more than one.
 const MERGING: usize = 4;
@@ -40,13 +40,13 @@ const MERGING: usize = 4;
 pub struct Engine {
     tokio: tokio::runtime::Runtime,
     environment: Arc<RuntimeEnv>,
-    place: Where,
+    backend: Backend,
     scratch: Option<Place>,
     stop: Option<Arc<AtomicBool>>,
     watch: Option<Box<dyn Fn(Progress) + Send + Sync>>,
 }
 
-enum Where {
+enum Backend {
     /// On so many threads of this process.
     Here(usize),
     Cluster(Box<Cluster>),
@@ -95,18 +95,18 @@ pub struct Embed<'a> {
 impl Engine {
     /// DataFusion in this process, on so many threads.
     pub fn here(threads: usize) -> Result<Engine> {
-        Self::at(Where::Here(threads.max(1)))
+        Self::at(Backend::Here(threads.max(1)))
     }
 
     /// A cluster, by the address of its scheduler (`df://host:port`).
     pub fn cluster(address: &str) -> Result<Engine> {
-        Self::at(Where::Cluster(Box::new(Cluster::connect(address)?)))
+        Self::at(Backend::Cluster(Box::new(Cluster::connect(address)?)))
     }
 
-    fn at(place: Where) -> Result<Engine> {
-        let threads = match place {
-            Where::Here(threads) => threads,
-            Where::Cluster(_) => 1,
+    fn at(backend: Backend) -> Result<Engine> {
+        let threads = match backend {
+            Backend::Here(threads) => threads,
+            Backend::Cluster(_) => 1,
         };
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Engine {
             tokio: tokio.map_err(|e| Error::engine("starting the engine", e))?,
             environment: stores::runtime()?,
-            place,
+            backend,
             scratch: None,
             stop: None,
             watch: None,
@@ -180,7 +180,7 @@ impl Engine {
         self.fold(table, &read, columns.vectors.1, &shards, work, &doing)
     }
 
-    /// Embed all rows of a table and write them to a folder, one file a shard. Columns `kept` are
+    /// Embed all rows of a table and write them to a folder, one file per shard. Columns `kept` are
     /// written along. Gives the rows and bytes written.
     pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
         let bytes = embed.model.to_bytes()?;
@@ -222,11 +222,11 @@ impl Engine {
     }
 
     /// Bytes as they travel with a plan. Where it stays in this process they stay with it.
-    pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Carried> {
-        match self.place {
-            Where::Here(_) => Ok(Carried::Inline(bytes)),
-            Where::Cluster(_) => {
-                Carried::pack(bytes, self.scratch.as_ref(), &self.environment).await
+    pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Payload> {
+        match self.backend {
+            Backend::Here(_) => Ok(Payload::Inline(bytes)),
+            Backend::Cluster(_) => {
+                Payload::pack(bytes, self.scratch.as_ref(), &self.environment).await
             }
         }
     }
@@ -286,20 +286,20 @@ impl Engine {
 
     /// Tasks of a scan over so many shards: on a cluster one each, so that a lost one costs a shard.
     pub(crate) fn partitions(&self, shards: usize) -> usize {
-        match self.place {
-            Where::Here(threads) => threads.min(shards).max(1),
-            Where::Cluster(_) => shards,
+        match self.backend {
+            Backend::Here(threads) => threads.min(shards).max(1),
+            Backend::Cluster(_) => shards,
         }
     }
 
     /// Carry out a plan and collect what comes of it.
     fn execute(&self, plan: Arc<dyn ExecutionPlan>, doing: &str) -> Result<Vec<RecordBatch>> {
-        match &self.place {
-            Where::Here(_) => self.wait(async {
+        match &self.backend {
+            Backend::Here(_) => self.wait(async {
                 let found = collect(plan, self.context()).await;
                 found.map_err(|e| from_engine(doing, e))
             }),
-            Where::Cluster(cluster) => {
+            Backend::Cluster(cluster) => {
                 let watch = |progress: JobProgress| {
                     if let Some(watch) = &self.watch {
                         watch(Progress {

@@ -80,13 +80,13 @@ impl Engine {
                     common: fit.common,
                     seed: fit.seed,
                 };
-                let keeper = Keeper {
+                let checkpoint_file = CheckpointFile {
                     file: fit.checkpoint,
                     key: key(fit, &settings, &data, &supervision)?,
                 };
-                let resumed = keeper.read()?;
+                let resumed = checkpoint_file.read()?;
                 let mut keep = |course: &Course| {
-                    keeper.write(course)?;
+                    checkpoint_file.write(course)?;
                     after(course);
                     Ok(())
                 };
@@ -153,18 +153,18 @@ fn key(
 }
 
 /// Keeps the course of a training in a file.
-struct Keeper<'a> {
+struct CheckpointFile<'a> {
     file: Option<&'a Path>,
     key: [u8; 32],
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CheckpointContent {
     key: [u8; 32],
     course: Course,
 }
 
-impl Keeper<'_> {
+impl CheckpointFile<'_> {
     fn read(&self) -> Result<Option<Course>> {
         let Some(file) = self.file else {
             return Ok(None);
@@ -178,7 +178,7 @@ impl Keeper<'_> {
         let whole = bytes.split_last_chunk::<32>();
         let whole = whole.filter(|(kept, digest)| blake3::hash(kept).as_bytes() == *digest);
         let (kept, _) = whole.ok_or_else(|| wrong("is no checkpoint, or a damaged one"))?;
-        let kept: Kept = decode(kept)?;
+        let kept: CheckpointContent = decode(kept)?;
         if kept.key != self.key {
             return Err(wrong(
                 "is the checkpoint of another training (data, settings, seed or version differ): \
@@ -202,7 +202,7 @@ impl Keeper<'_> {
             path: file.to_path_buf(),
             source,
         };
-        let mut bytes = encode(&Kept {
+        let mut bytes = encode(&CheckpointContent {
             key: self.key,
             course: course.clone(),
         })?;

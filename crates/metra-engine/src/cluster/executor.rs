@@ -6,7 +6,7 @@
 //! behind.
 
 use super::connection::Connection;
-use super::session::{MESSAGE_SIZE, asked_to_end, runtime, session_config};
+use super::session::{MESSAGE_SIZE, end_signal, runtime, session_config};
 use super::{Address, Identity, status};
 use crate::{Error, Result};
 use ballista_core::RuntimeProducer;
@@ -98,7 +98,7 @@ pub fn run(options: &Options, joined: &dyn Fn(&Joined)) -> Result<()> {
 async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Result<()> {
     tokio::select! {
         checked = check_scheduler(options) => checked?,
-        () = asked_to_end() => return Ok(()),
+        () = end_signal() => return Ok(()),
     }
     let (results, tasks) = ports(options.bind)?;
     let health = ExecutorHealth::new();
@@ -139,7 +139,7 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
     };
     tokio::select! {
         biased;
-        () = asked_to_end() => {
+        () = end_signal() => {
             tracing::info!("the executor leaves");
             // Ballista hears the same signal and tells the scheduler.
             if tokio::time::timeout(LEAVING, &mut process).await.is_err() {

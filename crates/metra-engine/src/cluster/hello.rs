@@ -1,4 +1,4 @@
-//! A job that does nothing but answer: one row a shard, from the process that ran it. It shows that
+//! A job that does nothing but answer: one row per shard, from the process that ran it. It shows that
 //! plans travel, tasks run and results come back (`metra cluster status --try`), and with a pause it
 //! is a job of known length for tests.
 //!

@@ -126,14 +126,14 @@ impl Cluster {
         stop: Option<&AtomicBool>,
     ) -> Result<Vec<RecordBatch>> {
         let plan = encode(plan, name)?;
-        let job = Submitted {
+        let job = JobGuard {
             cluster: self,
             id: RefCell::new(None),
         };
         self.runtime.block_on(async {
             tokio::select! {
                 outcome = self.run_until_fetched(plan, name, watch, &job) => outcome,
-                () = asked(stop) => Err(metra::Error::Interrupted.into()),
+                () = stop_requested(stop) => Err(metra::Error::Interrupted.into()),
             }
         })
     }
@@ -143,7 +143,7 @@ impl Cluster {
         plan: Vec<u8>,
         name: &str,
         watch: &dyn Fn(JobProgress),
-        job: &Submitted<'_>,
+        job: &JobGuard<'_>,
     ) -> Result<Vec<RecordBatch>> {
         let mut run = 1;
         loop {
@@ -303,12 +303,12 @@ impl Drop for Cluster {
 }
 
 /// Cancels its job when dropped before the end.
-struct Submitted<'a> {
+struct JobGuard<'a> {
     cluster: &'a Cluster,
     id: RefCell<Option<String>>,
 }
 
-impl Submitted<'_> {
+impl JobGuard<'_> {
     fn begins(&self, id: &str) {
         *self.id.borrow_mut() = Some(id.to_owned());
     }
@@ -318,7 +318,7 @@ impl Submitted<'_> {
     }
 }
 
-impl Drop for Submitted<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             self.cluster.cancel(&id);
@@ -373,7 +373,7 @@ fn encode(plan: Arc<dyn ExecutionPlan>, name: &str) -> Result<Vec<u8>> {
 }
 
 /// Ends when the caller wants to stop.
-async fn asked(stop: Option<&AtomicBool>) {
+async fn stop_requested(stop: Option<&AtomicBool>) {
     let Some(stop) = stop else {
         return std::future::pending().await;
     };

@@ -2,7 +2,7 @@
 //! plans and collects results. All three are this crate around Ballista 55.
 //!
 //! What Ballista leaves open is closed here:
-//! - `scheduler` serves, beside Ballista's protocol, a page of its own (`board`): who is there,
+//! - `scheduler` serves, beside Ballista's protocol, a page of its own (`status_api`): who is there,
 //!   which build, how far each job is. Ballista's protocol tells none of it, and its REST interface
 //!   is a heavy feature.
 //! - `executor` asks that page first, so that a wrong address or another build is a named error at
@@ -19,7 +19,6 @@
 //! travel with its rows or its file. A leaf of one's own is not cut: every task would run all of it.
 
 pub mod address;
-mod board;
 mod connection;
 pub mod executor;
 pub mod handshake;
@@ -29,6 +28,7 @@ pub mod scheduler;
 mod session;
 mod slots;
 pub mod status;
+mod status_api;
 
 pub use address::Address;
 pub use handshake::Identity;

@@ -45,7 +45,7 @@ pub(crate) fn runtime(name: &str) -> Result<tokio::runtime::Runtime> {
 }
 
 /// Wait for the signal to end: Ctrl-C or a service manager's.
-pub(crate) async fn asked_to_end() {
+pub(crate) async fn end_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -4,9 +4,9 @@
 //! so that a shard's order is a shuffle that depends on the seed alone.
 
 use super::Position;
-use crate::carried::Carried;
 use crate::columns::{Names, column};
 use crate::error::{from_engine, within};
+use crate::payload::Payload;
 use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
@@ -33,7 +33,7 @@ pub(crate) struct AssignWork {
     pub(crate) classes: String,
     /// Names of the classes, and the shards among which the rows of each are spread:
     /// `(Vec<String>, Vec<Vec<u64>>)`.
-    pub(crate) shards: Carried,
+    pub(crate) shards: Payload,
     /// Seed of the shuffle.
     pub(crate) seed: u64,
 }
@@ -55,7 +55,7 @@ pub(super) fn run(
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
 ) -> SendableRecordBatchStream {
-    let assigning = Assigning {
+    let assigning = AssignStream {
         input,
         runtime,
         work,
@@ -71,7 +71,7 @@ pub(super) fn run(
     Box::pin(RecordBatchStreamAdapter::new(schema, rows))
 }
 
-struct Assigning {
+struct AssignStream {
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
     work: AssignWork,
@@ -81,7 +81,7 @@ struct Assigning {
     keys: Vec<u32>,
 }
 
-impl Assigning {
+impl AssignStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if self.known.is_none() {
             let bytes = self.work.shards.unpack(&self.runtime).await?;

@@ -36,7 +36,7 @@ pub(crate) struct Block {
     pub(crate) content: Part,
 }
 
-/// The blocks of what a shard has to say, one row a batch, so that no batch is large.
+/// The blocks of what a shard has to say, one row per batch, so that no batch is large.
 pub(crate) fn of_shard(shard: u64, parts: Vec<Part>) -> EngineResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     for (part, whole) in (0..).zip(parts) {

@@ -1,11 +1,11 @@
-//! Rows embedded by a model and written to Parquet, one file a shard.
+//! Rows embedded by a model and written to Parquet, one file per shard.
 //!
 //! A file has the name of its shard and appears as a whole, so that a task that is run again after a
 //! loss writes the same bytes to the same place, and nothing is there twice.
 
 use super::shard_file::{ShardFile, writer};
-use crate::carried::Carried;
 use crate::columns::{Names, Vectors, column};
+use crate::payload::Payload;
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::arrow::array::{ArrayRef, FixedSizeListArray, RecordBatch};
@@ -28,7 +28,7 @@ const ROW_GROUP_BYTES: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EmbedWork {
     /// The model's bytes.
-    pub(crate) model: Carried,
+    pub(crate) model: Payload,
     /// Column of the vectors, and their length.
     pub(crate) vectors: (String, u64),
     /// Column of the groups, where the model wants one.
