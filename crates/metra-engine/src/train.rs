@@ -123,14 +123,9 @@ fn unable(method: &str) -> Error {
         built.is_ok_and(|learner| learner.by_passes() || learner.by_rounds().is_some())
     });
     let able: Vec<&str> = able.map(|entry| entry.name).collect();
-    Error::Library(metra::Error::Parameter {
-        name: "method".into(),
-        expected: format!(
-            "one that works where rows lie elsewhere: {}",
-            able.join(", ")
-        ),
-        found: method.into(),
-    })
+    let able = able.join(", ");
+    let expected = format!("one that works where rows lie elsewhere: {able}");
+    metra::Error::parameter("method", expected, method).into()
 }
 
 /// What a checkpoint belongs to: all that the course of a training depends on.

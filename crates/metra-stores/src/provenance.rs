@@ -52,11 +52,9 @@ impl Provenance {
         // must not be written.
         let again = Plan::find(model, plan.way(), plan.distance(), plan.item_dim())?;
         if again.holds_input() != plan.holds_input() {
-            return Err(Error::found(
-                format!("the plan {}", plan.name()),
-                "expected one that its record tells from others, but the map gives as many \
-                          numbers as it takes: leave out --keep-input, or train with a lower rank",
-            ));
+            let problem = "expected one that its record tells from others, but the map gives as many \
+                           numbers as it takes: leave out --keep-input, or train with a lower rank";
+            return Err(Error::found(format!("the plan {}", plan.name()), problem));
         }
         Ok(Provenance {
             centre: plan.centre().map(packed),

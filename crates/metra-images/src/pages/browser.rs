@@ -214,15 +214,8 @@ impl Browser {
                 "{address}: expected a page, found {reason}"
             )));
         }
-        let last = said
-            .lines()
-            .rfind(|line| !line.trim().is_empty())
-            .unwrap_or_default();
-        let last = if last.is_empty() {
-            String::new()
-        } else {
-            format!("; it said: {last}")
-        };
+        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.map_or(String::new(), |line| format!("; it said: {line}"));
         if status.success() {
             return Ok(last);
         }

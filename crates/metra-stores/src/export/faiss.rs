@@ -69,13 +69,11 @@ impl<W: Write> FaissWriter<W> {
     }
 
     fn wrong(&self, dim: usize) -> Error {
-        Error::found(
-            FORMAT,
-            format!(
-                "expected {} vectors of {} numbers, but was given {} of {dim}",
-                self.rows, self.dim, self.written
-            ),
-        )
+        let problem = format!(
+            "expected {} vectors of {} numbers, but was given {} of {dim}",
+            self.rows, self.dim, self.written
+        );
+        Error::found(FORMAT, problem)
     }
 }
 
@@ -220,13 +218,9 @@ fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
 
 fn as_i32(number: usize) -> Result<i32> {
     i32::try_from(number).map_err(|_| {
-        Error::found(
-            FORMAT,
-            format!(
-                "expected at most {} numbers a vector, but found {number}",
-                i32::MAX
-            ),
-        )
+        let most = i32::MAX;
+        let problem = format!("expected at most {most} numbers a vector, but found {number}");
+        Error::found(FORMAT, problem)
     })
 }
 

@@ -91,26 +91,25 @@ impl LocalIndex {
             progress(Stage::Digest, done, total)
         })?;
         let space = manifest.space(folder)?;
-        let named = |name: &str| -> Result<Option<PathBuf>> {
+        let wrong = |problem: String| Error::file(&folder.join(MANIFEST), problem);
+        let named = |name: &str| {
             let known = manifest.files.contains_key(name);
-            Ok(known.then(|| folder.join(name)))
+            known.then(|| folder.join(name))
         };
-        let Some(vectors) = named(VECTORS)? else {
-            let problem = format!("expected a file {VECTORS}, but none is named");
-            return Err(Error::file(&folder.join(MANIFEST), problem));
-        };
+        let vectors = named(VECTORS)
+            .ok_or_else(|| wrong(format!("expected a file {VECTORS}, but none is named")))?;
         let rows = usize::try_from(manifest.rows).map_err(|_| {
-            let problem = format!("{} items are more than this machine can map", manifest.rows);
-            Error::file(&folder.join(MANIFEST), problem)
+            let rows = manifest.rows;
+            wrong(format!("{rows} items are more than this machine can map"))
         })?;
-        let texts = |name: &str| -> Result<Option<Texts>> {
-            let path = named(name)?;
+        let texts = |name: &str| {
+            let path = named(name);
             path.map(|path| Texts::open(&path, manifest.rows))
                 .transpose()
         };
         let vectors = MappedCorpus::open(&vectors, 0, rows, manifest.dim)?;
         let (ids, labels) = (texts(IDS)?, texts(LABELS)?);
-        let graph = match (&manifest.graph, named(GRAPH)?) {
+        let graph = match (&manifest.graph, named(GRAPH)) {
             (Some(facts), Some(path)) => Some(Graph::open(
                 &path,
                 space,
@@ -121,13 +120,10 @@ impl LocalIndex {
             )?),
             (None, None) => None,
             (facts, _) => {
-                let has = if facts.is_some() {
-                    "a graph"
-                } else {
-                    "no graph"
-                };
-                let problem = format!("says that there is {has}, and its files say otherwise");
-                return Err(Error::file(&folder.join(MANIFEST), problem));
+                let has = facts.as_ref().map_or("no graph", |_| "a graph");
+                return Err(wrong(format!(
+                    "says that there is {has}, and its files say otherwise"
+                )));
             }
         };
         Ok(LocalIndex {

@@ -155,14 +155,9 @@ impl FillState {
             transaction.batch_execute(LOOKUP_SETTINGS)?;
             let updated = transaction.execute(&update, &[&chunk.ids, parameters.array()])?;
             if updated != chunk.len() as u64 {
-                return Err(Error::found(
-                    self.place.clone(),
-                    format!(
-                        "expected to write {} rows, but wrote {updated}",
-                        chunk.len()
-                    ),
-                )
-                .into());
+                let expected = chunk.len();
+                let problem = format!("expected to write {expected} rows, but wrote {updated}");
+                return Err(Error::found(self.place.clone(), problem).into());
             }
             let count = chunk.len() as i64;
             let position = main.then_some(&reached);

@@ -114,12 +114,13 @@ impl Vectors<'_, '_> {
             let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
                 let id: String = row.try_get(0).map_err(|e| server_error(&self.place, &e))?;
+                let (place, expected) = (&self.place, self.dim);
+                let problem = format!(
+                    "expected a vector of {expected} numbers as in the rows before, but found {dim}"
+                );
                 return Err(Error::found(
-                    format!("{}, the row with id {id}", self.place),
-                    format!(
-                        "expected a vector of {} numbers as in the rows before, but found {dim}",
-                        self.dim
-                    ),
+                    format!("{place}, the row with id {id}"),
+                    problem,
                 ));
             }
         }
@@ -211,30 +212,26 @@ impl PullStatements {
     ) -> Result<Values> {
         let column = table.column(name)?;
         let refused = |e: postgres::Error| server_error(&place(&table.name, name), &e);
+        let (mut integers, mut texts) = (Vec::new(), Vec::new());
         let kind = if column.is_whole() { "bigint" } else { "text" };
         let text = self.select(&format!("{}::{kind}", column.quoted));
         let portal = transaction.bind(&text, parameters).map_err(refused)?;
-        let (mut integers, mut texts) = (Vec::new(), Vec::new());
         loop {
-            let rows = transaction
-                .query_portal(&portal, 10 * BATCH)
-                .map_err(refused)?;
+            let rows = transaction.query_portal(&portal, 10 * BATCH);
+            let rows = rows.map_err(refused)?;
             if rows.is_empty() {
-                break;
+                return Ok(match column.is_whole() {
+                    true => Values::Integers(integers),
+                    false => Values::Texts(texts),
+                });
             }
             for row in &rows {
-                if column.is_whole() {
-                    integers.push(row.try_get(0).map_err(refused)?);
-                } else {
-                    texts.push(row.try_get(0).map_err(refused)?);
+                match column.is_whole() {
+                    true => integers.push(row.try_get(0).map_err(refused)?),
+                    false => texts.push(row.try_get(0).map_err(refused)?),
                 }
             }
         }
-        Ok(if column.is_whole() {
-            Values::Integers(integers)
-        } else {
-            Values::Texts(texts)
-        })
     }
 
     fn vectors(&self) -> String {

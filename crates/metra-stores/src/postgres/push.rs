@@ -64,11 +64,9 @@ impl<'a> Push<'a> {
         check_input(&table, what, from.record(&place(&table.name, &what.from))?)?;
         let ids = table.ids(&what.id)?;
         if !ids.unique {
-            return Err(Error::found(
-                place(&table.name, &what.id),
-                "expected ids that a primary key or a unique index keeps different, but \
-                          there is none: rows could not be told apart",
-            ));
+            let problem = "expected ids that a primary key or a unique index keeps different, but there \
+                           is none: rows could not be told apart";
+            return Err(Error::found(place(&table.name, &what.id), problem));
         }
         let sample = RowStatements::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
         let (target, found) = find_target(&mut client, &table, what, model)?;
@@ -113,15 +111,11 @@ impl<'a> Push<'a> {
         };
         if target == Target::Adopted {
             let (_, dim) = existing_type(&table, what)?;
-            if dim.is_some_and(|dim| dim != plan.item_dim()) {
-                return Err(Error::found(
-                    place(&table.name, &column),
-                    format!(
-                        "expected {} dimensions, as the plan has, but found {}",
-                        plan.item_dim(),
-                        dim.unwrap_or_default()
-                    ),
-                ));
+            let expected = plan.item_dim();
+            if let Some(dim) = dim.filter(|dim| *dim != expected) {
+                let problem =
+                    format!("expected {expected} dimensions, as the plan has, but found {dim}");
+                return Err(Error::found(place(&table.name, &column), problem));
             }
         }
         let agreement = match sample.len() {

@@ -61,26 +61,22 @@ impl RowStatements {
         let place = place(&table.name, &what.from);
         let expected = model.chain.input_dim();
         if let Some(dim) = dim.filter(|dim| *dim != expected) {
-            return Err(Error::found(
-                place,
-                format!(
-                    "expected vectors of {expected} numbers, as the model takes, but found {dim}"
-                ),
-            ));
+            let problem = format!(
+                "expected vectors of {expected} numbers, as the model takes, but found {dim}"
+            );
+            return Err(Error::found(place, problem));
         }
         let groups = model.chain.group_names().map(<[String]>::to_vec);
         let camera = match (&groups, &what.camera) {
             (None, _) => None,
             (Some(_), Some(camera)) => Some(table.column(camera)?.quoted.clone()),
             (Some(names), None) => {
-                return Err(Error::found(
-                    table.place(),
-                    format!(
-                        "the model subtracts the mean of each vector's group ({}): name the column \
-                         with --camera",
-                        names.join(", ")
-                    ),
-                ));
+                let names = names.join(", ");
+                let problem = format!(
+                    "the model subtracts the mean of each vector's group ({names}): name the column \
+                     with --camera"
+                );
+                return Err(Error::found(table.place(), problem));
             }
         };
         let id = table.ids(&what.id)?;
@@ -157,10 +153,9 @@ impl RowStatements {
             let id: String = row.try_get(0).map_err(refused)?;
             let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
-                return Err(self.wrong(
-                    &id,
-                    format!("expected a vector of {} numbers, but found {dim}", self.dim),
-                ));
+                let expected = self.dim;
+                let problem = format!("expected a vector of {expected} numbers, but found {dim}");
+                return Err(self.wrong(&id, problem));
             }
             if self.camera.is_some() {
                 let camera: Option<String> = row.try_get(2).map_err(refused)?;

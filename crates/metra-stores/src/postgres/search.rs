@@ -85,15 +85,11 @@ impl Search {
         let place = place(&table.name, &what.vector);
         let plan = plan(&mut client, &table, column, model, what, &place)?;
         if let Some(dim) = dim.filter(|dim| *dim != plan.query_dim()) {
-            return Err(Error::found(
-                place,
-                format!(
-                    "expected vectors of {} numbers ({} by {}), but found {dim}",
-                    plan.query_dim(),
-                    plan.way(),
-                    plan.distance()
-                ),
-            ));
+            let (expected, way, distance) = (plan.query_dim(), plan.way(), plan.distance());
+            let problem = format!(
+                "expected vectors of {expected} numbers ({way} by {distance}), but found {dim}"
+            );
+            return Err(Error::found(place, problem));
         }
         let refused = |e: postgres::Error| server_error(&place, &e);
         for (setting, value) in settings(&table, what) {
@@ -202,12 +198,10 @@ impl Search {
             }
             let mut hits = Vec::with_capacity(k);
             for (row, score) in best.ids_of(0).iter().zip(best.scores_of(0)) {
-                let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
-                if let Some(row) = row {
-                    let hit = self.hit(row)?;
+                if let Some(row) = usize::try_from(*row).ok().and_then(|row| rows.get(row)) {
                     hits.push(Hit {
                         dissimilarity: *score,
-                        ..hit
+                        ..self.hit(row)?
                     });
                 }
             }
@@ -228,10 +222,8 @@ impl Search {
     fn hit(&self, row: &Row) -> Result<Hit> {
         let given: f64 = row.get(1);
         if !given.is_finite() {
-            return Err(Error::found(
-                self.place.clone(),
-                format!("expected finite distances, but found {given}"),
-            ));
+            let problem = format!("expected finite distances, but found {given}");
+            return Err(Error::found(self.place.clone(), problem));
         }
         Ok(Hit {
             id: row.get::<_, Option<String>>(0).unwrap_or_default(),
@@ -253,14 +245,9 @@ fn plan(
     let record = column.record(place)?;
     if let Some(record) = record.as_ref().filter(|record| !record.raw) {
         if what.keep_items {
-            return Err(Error::found(
-                place.to_owned(),
-                format!(
-                    "expected the items as they are, but {} mapped them ({})",
-                    record.who(),
-                    record.way
-                ),
-            ));
+            let (who, way) = (record.who(), record.way);
+            let problem = format!("expected the items as they are, but {who} mapped them ({way})");
+            return Err(Error::found(place, problem));
         }
         return record.plan(model, place);
     }
@@ -270,11 +257,9 @@ fn plan(
         (Some(entry), _) => vec![entry.distance.parse::<Distance>()?],
         (None, true) => Distance::ALL.to_vec(),
         (None, false) => {
-            return Err(Error::found(
-                place.to_owned(),
-                "it has no record of a model that wrote it: push first, or say --keep-items to \
-                          search the items as they are",
-            ));
+            let problem = "it has no record of a model that wrote it: push first, or say --keep-items \
+                           to search the items as they are";
+            return Err(Error::found(place, problem));
         }
     };
     let wish = Wish {

@@ -158,11 +158,9 @@ fn filled_entry(
             "it is not there any more: push to it again"
         }
         Some(_) if table.columns.contains_key(&what.former) => {
-            return Err(Error::found(
-                place(&table.name, &what.former),
-                "it is there already, and the replaced column would get its name: drop it, or \
-                          name another with --former",
-            ));
+            let problem = "it is there already, and the replaced column would get its name: drop it, or \
+                           name another with --former";
+            return Err(Error::found(place(&table.name, &what.former), problem));
         }
         Some(entry) => return Ok(entry),
     };
@@ -191,8 +189,6 @@ fn rename_column(
 }
 
 fn concurrent_swap(table: &Table) -> Error {
-    Error::found(
-        table.place(),
-        "its columns were exchanged by another at the same moment: look, and repeat",
-    )
+    let problem = "its columns were exchanged by another at the same moment: look, and repeat";
+    Error::found(table.place(), problem)
 }

@@ -137,13 +137,9 @@ impl Table {
     /// A column, or an error that lists those that are there.
     pub(super) fn column(&self, name: &str) -> Result<&Column> {
         self.columns.get(name).ok_or_else(|| {
-            Error::found(
-                self.place(),
-                format!(
-                    "expected the column {name:?}, but the columns are {}",
-                    self.order.join(", ")
-                ),
-            )
+            let columns = self.order.join(", ");
+            let problem = format!("expected the column {name:?}, but the columns are {columns}");
+            Error::found(self.place(), problem)
         })
     }
 
@@ -152,10 +148,10 @@ impl Table {
         let column = self.column(name)?;
         match column.vectors {
             Some((kind, dim)) => Ok((column, kind, dim)),
-            None => Err(Error::found(
-                place(&self.name, name),
-                format!("expected vector or halfvec, but found {}", column.kind),
-            )),
+            None => {
+                let problem = format!("expected vector or halfvec, but found {}", column.kind);
+                Err(Error::found(place(&self.name, name), problem))
+            }
         }
     }
 
@@ -183,14 +179,9 @@ impl Table {
         let column = self.column(name)?;
         let kind = column.kind.split('(').next().unwrap_or_default();
         if !ID_TYPES.contains(&kind) {
-            return Err(Error::found(
-                place(&self.name, name),
-                format!(
-                    "expected ids of one of the types {}, but found {}",
-                    ID_TYPES.join(", "),
-                    column.kind
-                ),
-            ));
+            let (types, found) = (ID_TYPES.join(", "), &column.kind);
+            let problem = format!("expected ids of one of the types {types}, but found {found}");
+            return Err(Error::found(place(&self.name, name), problem));
         }
         Ok(column)
     }
@@ -221,11 +212,9 @@ impl Extension {
             )
             .map_err(|e| server_error(place, &e))?;
         let Some(found) = found else {
-            return Err(Error::found(
-                place,
-                "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
-                          vector (on a server that has pgvector installed)",
-            ));
+            let problem = "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
+                           vector (on a server that has pgvector installed)";
+            return Err(Error::found(place, problem));
         };
         let (schema, version): (String, String) = (found.get(0), found.get(1));
         let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -267,8 +256,5 @@ fn absent(client: &mut impl GenericClient, place: &str) -> Result<Error> {
     } else {
         format!("tables with vectors are {}", names.join(", "))
     };
-    Ok(Error::found(
-        place.to_owned(),
-        format!("it is not there; {there}"),
-    ))
+    Ok(Error::found(place, format!("it is not there; {there}")))
 }

@@ -26,15 +26,14 @@ pub enum Target {
 /// Refuse an input column that a model mapped.
 pub(super) fn check_input(table: &Table, what: &Pushing, record: Option<Provenance>) -> Result<()> {
     match record {
-        Some(record) if !record.raw => Err(Error::found(
-            place(&table.name, &what.from),
-            format!(
-                "expected the input vectors, but {} mapped these ({}); after a swap the input is in \
-                 the column that the swap put aside",
-                record.who(),
-                record.way
-            ),
-        )),
+        Some(record) if !record.raw => {
+            let (who, way) = (record.who(), record.way);
+            let problem = format!(
+                "expected the input vectors, but {who} mapped these ({way}); after a swap the input is \
+                 in the column that the swap put aside"
+            );
+            Err(Error::found(place(&table.name, &what.from), problem))
+        }
         _ => Ok(()),
     }
 }
@@ -64,12 +63,9 @@ pub(super) fn find_target(
     if let Some(record) = column.record(&place)? {
         // Says that the model is another one, if it is.
         record.plan(model, &place)?;
-        if dim.is_some_and(|dim| dim != record.dimension) {
-            let problem = format!(
-                "its record says {} dimensions, but found {}",
-                record.dimension,
-                dim.unwrap_or_default()
-            );
+        if let Some(dim) = dim.filter(|dim| *dim != record.dimension) {
+            let expected = record.dimension;
+            let problem = format!("its record says {expected} dimensions, but found {dim}");
             return Err(Error::found(place, problem));
         }
         return Ok((Target::Continued, Some((record, kind))));
@@ -82,10 +78,8 @@ pub(super) fn find_target(
         .query_one(&text, &[])
         .map_err(|e| server_error(&place, &e))?;
     if row.get(0) {
-        return Err(Error::found(
-            place,
-            "expected a new or an empty column, but it holds vectors that no push wrote",
-        ));
+        let problem = "expected a new or an empty column, but it holds vectors that no push wrote";
+        return Err(Error::found(place, problem));
     }
     Ok((Target::Adopted, None))
 }
@@ -100,13 +94,11 @@ pub(super) fn check_plan(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
     let other_way = wish.way.is_some_and(|way| way != plan.way());
     let other_form = wish.keep_input && !plan.holds_input();
     if other_way || other_form || !wish.distances.contains(&plan.distance()) {
-        return Err(Error::found(
-            place,
-            format!(
-                "it was begun as {}, and another way or distance was asked for: write to a new column",
-                plan.name()
-            ),
-        ));
+        let name = plan.name();
+        let problem = format!(
+            "it was begun as {name}, and another way or distance was asked for: write to a new column"
+        );
+        return Err(Error::found(place, problem));
     }
     Ok(())
 }

@@ -122,6 +122,12 @@ fn rows(graph: &mut Graph, rows: Rows<'_>) -> String {
     graph.f32s(&[rows.len(), rows.dim()], rows.values())
 }
 
+/// The products of the value with every row.
+fn product(graph: &mut Graph, at: &str, others: Rows<'_>) -> String {
+    let others = rows(graph, others);
+    graph.node_with("Gemm", &[at, &others], &[("transB", 1)])
+}
+
 /// What `metra::metric::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Cz, −1, −zᵀSz) of queries.
 fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
     let rank = signs.len();
@@ -155,8 +161,7 @@ fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
 
 /// W x − b.
 fn project(graph: &mut Graph, map: &LowRank, at: &str) -> String {
-    let weights = rows(graph, map.weights());
-    let product = graph.node_with("Gemm", &[at, &weights], &[("transB", 1)]);
+    let product = product(graph, at, map.weights());
     match map.offset() {
         None => product,
         Some(offset) => {
@@ -212,17 +217,13 @@ fn chi_square(graph: &mut Graph, order: u32, at: &str) -> String {
 fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
     let landmarks = map.landmarks();
     match map.kernel() {
-        Kernel::Linear => {
-            let others = rows(graph, landmarks);
-            graph.node_with("Gemm", &[at, &others], &[("transB", 1)])
-        }
+        Kernel::Linear => product(graph, at, landmarks),
         Kernel::Polynomial {
             scale,
             offset,
             degree,
         } => {
-            let others = rows(graph, landmarks);
-            let product = graph.node_with("Gemm", &[at, &others], &[("transB", 1)]);
+            let product = product(graph, at, landmarks);
             let (scale, offset) = (graph.f32s(&[], &[scale]), graph.f32s(&[], &[offset]));
             let degree = graph.f32s(&[], &[degree as f32]);
             let scaled = graph.node("Mul", &[&product, &scale]);
@@ -230,8 +231,7 @@ fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
             graph.node("Pow", &[&sum, &degree])
         }
         Kernel::Rbf { gamma } => {
-            let others = rows(graph, landmarks);
-            let product = graph.node_with("Gemm", &[at, &others], &[("transB", 1)]);
+            let product = product(graph, at, landmarks);
             let minus_two = graph.f32s(&[], &[-2.0]);
             let norms: Vec<f32> = landmarks
                 .iter()
