@@ -12,7 +12,7 @@ use metra::linalg::{RowBuf, Rows};
 use metra::supervision::Labels;
 use std::ops::{ControlFlow, Range};
 
-/// A table of vectors that lies elsewhere.
+/// A table of vectors outside of this process's memory.
 pub struct TableCorpus<'a> {
     engine: &'a Engine,
     table: Table,

@@ -221,7 +221,7 @@ impl Engine {
         written(blocks::whole(&self.execute(plan, doing)?)?)
     }
 
-    /// Bytes as they travel with a plan. Where it stays in this process they stay with it.
+    /// Bytes as a payload of a plan. A plan that stays in this process holds them itself.
     pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Payload> {
         match self.backend {
             Backend::Here(_) => Ok(Payload::Inline(bytes)),

@@ -1,4 +1,4 @@
-//! Settings on their way to other machines: small ones inside the plan, large ones by address.
+//! Settings for other machines: small ones are inside the plan, large ones by address.
 //!
 //! A plan is written anew for every task, so a megabyte in it is a megabyte per task. Larger settings
 //! are put into a folder that all machines reach, in pieces under the digests of their bytes: the
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes up to which settings travel inside the plan.
+/// Bytes up to which settings are inside the plan.
 pub(crate) const INLINE: usize = 1 << 20;
 /// Bytes of a piece. Of settings that change in part, the pieces that do not are there already.
 const PIECE: usize = 1 << 20;
 /// Bytes of pieces that are kept for the next task: those of a round are asked for by every shard.
 const RECENT: usize = 256 << 20;
 
-/// Bytes that travel with a plan.
+/// Bytes that belong to a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Payload {
     /// As they are.

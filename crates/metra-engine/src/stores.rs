@@ -2,7 +2,7 @@
 //!
 //! Stores of the second kind are set up from the environment (`AWS_ACCESS_KEY_ID`,
 //! `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`, …) the first time their bucket is named, on the machine that
-//! asks and on every executor alike: no key ever travels inside a job.
+//! asks and on every executor alike: no job ever contains a key.
 
 use crate::{Error, Result};
 use datafusion::error::{DataFusionError, Result as EngineResult};
@@ -108,7 +108,7 @@ pub(crate) fn folder(address: &str) -> String {
     }
 }
 
-/// The stores that every machine of ours knows.
+/// The stores that every machine of a cluster knows.
 pub(crate) fn registry() -> Arc<dyn ObjectStoreRegistry> {
     Arc::new(Registry::default())
 }

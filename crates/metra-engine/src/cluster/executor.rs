@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-/// What is told when an executor has joined.
+/// What the caller learns when an executor has joined.
 #[derive(Clone, Debug)]
 pub struct Joined {
     /// Its id.

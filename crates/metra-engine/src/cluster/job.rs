@@ -39,7 +39,7 @@ const KNOWN_NO_MORE: Duration = Duration::from_secs(2);
 /// Opening a connection to an executor, and waiting for its next batch.
 const FETCH_BEGIN: Duration = Duration::from_secs(10);
 const FETCH_NEXT: Duration = Duration::from_secs(60);
-/// Calls that tidy up and whose failure is no news.
+/// Calls that clean up and whose failure is not reported.
 const TIDYING: Duration = Duration::from_secs(1);
 /// Partitions fetched at the same time.
 const FETCHES: usize = 8;
@@ -115,8 +115,8 @@ impl Cluster {
         self.runtime.block_on(status::ask(&self.connection))
     }
 
-    /// Run a plan and return its rows, in the order of its partitions. `watch` is told how far it
-    /// is, several times a second; setting `stop` cancels the job. The job is also cancelled when
+    /// Run a plan and return its rows, in the order of its partitions. `watch` is called with its progress
+    /// several times per second; setting `stop` cancels the job. The job is also cancelled when
     /// this function ends in any other way than with its results.
     pub fn run(
         &self,
@@ -351,7 +351,7 @@ async fn with_executors(connection: &Connection, identity: &Identity) -> Result<
     }
 }
 
-/// A plan as it travels.
+/// The encoded plan.
 fn encode(plan: Arc<dyn ExecutionPlan>, name: &str) -> Result<Vec<u8>> {
     let failed = |e| Error::engine(format!("writing the plan of {name}"), e);
     let node = PhysicalPlanNode::try_from_physical_plan(plan, crate::operators::codec().as_ref());

@@ -26,7 +26,7 @@ pub(crate) const TARGET: &str = "__metra_target";
 /// Column with the place of a row in it.
 pub(crate) const PLACE: &str = "__metra_place";
 
-/// Which class goes where, as it travels.
+/// The shards of every class, as a plan encodes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssignWork {
     /// Column of the classes.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Bytes of vectors in a row group.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
-/// What to embed, as it travels.
+/// What to embed, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EmbedWork {
     /// The model's bytes.
@@ -54,7 +54,7 @@ pub(crate) struct EmbedTool {
     embedded: RowBuf,
 }
 
-/// A shard on its way.
+/// A shard whose file is being written.
 pub(crate) struct Embedding {
     shard: u64,
     place: Place,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What is done with the rows of every shard, as it travels.
+/// The work on the rows of every shard, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// A pass of the library.
@@ -62,7 +62,7 @@ pub(super) fn run(
     Box::pin(RecordBatchStreamAdapter::new(schema(), blocks))
 }
 
-/// One partition on its way.
+/// The state of one partition.
 struct FoldStream {
     input: SendableRecordBatchStream,
     work: Work,
@@ -86,7 +86,7 @@ struct OpenShard {
     folded: ShardState,
 }
 
-/// What is known of it so far.
+/// The state of its work.
 enum ShardState {
     Pass(Started),
     Embed(Box<Embedding>),

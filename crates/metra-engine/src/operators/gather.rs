@@ -1,7 +1,7 @@
 //! The operator that gathers the rows of training shards and writes each to a file.
 //!
 //! Rows arrive in any order and are put into that of their places, so that a file has the same bytes
-//! however they travelled. A shard must fit into memory: it is what a task of a round works on.
+//! whatever order they arrived in. A shard must fit into memory: it is what a task of a round works on.
 
 use super::assign::{PLACE, TARGET};
 use super::blocks::{of_shard, schema};

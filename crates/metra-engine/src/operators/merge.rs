@@ -46,7 +46,7 @@ async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// One block on its way: what is merged, the next shard's number, and what came too early.
+/// One block: what is merged so far, the next shard's number, and what came too early.
 #[derive(Default)]
 struct MergedBlock {
     merged: Option<Part>,

@@ -1,4 +1,4 @@
-//! What of ours travels in an engine's plan, and how.
+//! The operators of this crate in an engine's plan, and how they are encoded.
 //!
 //! A plan is a scan of a table, a stage that folds over it, an exchange by block, and one that merges.
 //! The engine schedules, moves and repeats; what is computed is the library's.

@@ -11,7 +11,7 @@ use metra::passes::{Incoming, Ready, Started};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A pass as it travels.
+/// A pass as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PassWork {
     /// Name of the pass.
@@ -30,7 +30,7 @@ pub(crate) struct PassWork {
     pub(crate) groups: Option<(String, Payload)>,
 }
 
-/// [`KeyedBy`] as it travels.
+/// [`KeyedBy`] as a plan encodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum KeySource {
     /// There are no keys.

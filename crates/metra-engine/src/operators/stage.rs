@@ -1,4 +1,4 @@
-//! The one operator of ours in an engine's plan: a stage of work over the partitions of its input.
+//! The one operator of this crate in an engine's plan: a stage of work over the partitions of its input.
 //!
 //! What an engine wants to know of an operator is the same for all stages; what a stage does with the
 //! batches of a partition is in the file of its name. A stage is plain data, so that writing it is all
@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is done with the batches of a partition, as it travels.
+/// The work on the batches of a partition, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// Some work on every shard.

@@ -160,7 +160,7 @@ impl Manifest {
         Ok(space)
     }
 
-    /// Compare the files with what is said of them. `progress` is told the bytes read.
+    /// Compare the files with their lengths and digests. `progress` is called with the bytes read.
     pub(super) fn verify(
         &self,
         folder: &Path,

@@ -1,4 +1,4 @@
-//! How a graph is built, and what the caller is told meanwhile.
+//! How a graph is built, and the callback for its progress.
 
 use crate::Result;
 

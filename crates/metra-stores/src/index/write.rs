@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// An index on its way.
+/// Writes an index, item by item.
 pub struct IndexWriter {
     /// Removed with all in it unless the index is finished.
     building: TempDir,

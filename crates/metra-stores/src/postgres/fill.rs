@@ -86,7 +86,7 @@ pub(super) fn fill(
 
 struct FillState {
     statements: RowStatements,
-    /// The target as it stands in SQL.
+    /// The target column, quoted for SQL.
     target: String,
     kind: String,
     place: String,

@@ -12,7 +12,7 @@ use metra::linalg::RowBuf;
 use postgres::types::ToSql;
 use postgres::{IsolationLevel, Portal, Transaction};
 
-/// Rows that travel at once.
+/// Rows that are fetched at once.
 const BATCH: i32 = 2_000;
 
 /// The request of a pull.

@@ -180,8 +180,8 @@ impl Registry {
         Ok(row.map_err(refused)?.get(0))
     }
 
-    /// The statement that records the progress of a fill: $1 the row, $2 rows more, $3 the last id (none: as it was), $4
-    /// whether rows that have a vector are written again.
+    /// The statement that records the progress of a fill: $1 the row, $2 rows more, $3 the last id (NULL keeps
+    /// it), $4 whether rows that have a vector are written again.
     pub(super) fn progress_statement(&self) -> String {
         format!(
             "UPDATE {} SET rows_written = rows_written + $2, last_id = coalesce($3, last_id), \

@@ -1,6 +1,6 @@
 //! The statements that read and write rows, and rows as the model's chain takes them: ids, vectors, groups.
 //!
-//! Ids travel as text and are cast to the column's own type on the server, so that one way serves whole
+//! Ids are sent as text and are cast to the column's own type on the server, so that one way serves whole
 //! numbers, texts and UUIDs. Rows are read in the order of ids, from the last one on: no offset is counted
 //! and no cursor is held open between two transactions.
 

@@ -34,8 +34,8 @@ impl Push<'_> {
         Ok(all)
     }
 
-    /// Make the column, fill it and make the index. `progress` is told what is done, how far it is and how
-    /// much there is; where `stop` becomes true, the work ends between two transactions with
+    /// Create the column, fill it and build the index. `progress` is called with the stage, the work done and
+    /// the total; where `stop` becomes true, the work ends between two transactions with
     /// [`metra::Error::Interrupted`], and the same push continues it.
     pub fn run(
         &mut self,

@@ -30,7 +30,7 @@ pub(super) struct Table {
     pub(super) oid: u32,
     pub(super) schema: String,
     pub(super) name: String,
-    /// Schema and name as they stand in SQL.
+    /// Schema and name, quoted for SQL.
     pub(super) quoted: String,
     /// Rows as the server last counted; none where it never did.
     pub(super) estimate: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct Table {
 /// A column as it was found.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
-    /// Its name as it stands in SQL.
+    /// Its name, quoted for SQL.
     pub(super) quoted: String,
     /// The type as SQL text.
     pub(super) kind: String,
@@ -57,7 +57,7 @@ pub(super) struct Column {
 /// pgvector.
 #[derive(Debug, Clone)]
 pub(super) struct Extension {
-    /// Its schema as it stands in SQL: types and operators are named with it.
+    /// Its schema, quoted for SQL: types and operators are named with it.
     pub(super) schema: String,
     pub(super) version: (u32, u32),
 }
@@ -224,12 +224,12 @@ impl Extension {
         })
     }
 
-    /// A type as it stands in SQL.
+    /// A type, with its schema.
     pub(super) fn kind(&self, kind: VectorType) -> String {
         format!("{}.{kind}", self.schema)
     }
 
-    /// An operator as it stands in SQL.
+    /// An operator, with its schema.
     pub(super) fn operator(&self, operator: &str) -> String {
         format!("OPERATOR({}.{operator})", self.schema)
     }
