@@ -2,14 +2,20 @@
 
 use crate::{Error, Result};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait,
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, RecordBatch,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Int64Type};
 use metra::linalg::Rows;
 use std::collections::HashMap;
 
-/// Numbers in a vector of a column of this type, where the type tells; an error where it holds no
+/// A column of a batch by its name.
+pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+    let found = batch.column_by_name(name);
+    found.ok_or_else(|| Error::table(name, "the column was not read"))
+}
+
+/// Dimension of the vectors of a column of this type, where the type tells; an error where it holds no
 /// vectors.
 pub(crate) fn vector_dim(column: &str, data_type: &DataType) -> Result<Option<usize>> {
     let is_number = |field: &DataType| field.is_floating() || field.is_integer();

@@ -1,6 +1,6 @@
 //! A table as a corpus: learners ask it for moments and sums, and it sends the passes to its rows.
 
-use crate::columns::{Vectors, first_list_length, texts, vector_dim};
+use crate::columns::{Vectors, column as column_of, first_list_length, texts, vector_dim};
 use crate::engine::{Columns, Engine};
 use crate::operators::Position;
 use crate::table::Table;
@@ -12,7 +12,7 @@ use metra::linalg::{RowBuf, Rows};
 use metra::supervision::Labels;
 use std::ops::{ControlFlow, Range};
 
-/// A table of vectors that lies elsewhere.
+/// A table of vectors outside of this process's memory.
 pub struct TableCorpus<'a> {
     engine: &'a Engine,
     table: Table,
@@ -55,7 +55,7 @@ impl<'a> TableCorpus<'a> {
         Ok(groups)
     }
 
-    /// The values of a column as text, one a row.
+    /// The values of a column as text, one per row.
     pub fn names(&self, column: &str) -> Result<Vec<String>> {
         Self::names_of(self.engine, &self.table, column)
     }
@@ -65,16 +65,11 @@ impl<'a> TableCorpus<'a> {
         let mut names = Vec::with_capacity(table.len() as usize);
         let all: Vec<usize> = (0..table.shards()).collect();
         engine.read(table, &[column], &all, &mut |batch| {
-            let found = batch.column_by_name(column);
-            let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
-            for name in texts(column, found)? {
+            for name in texts(column, column_of(batch, column)?)? {
                 let row = names.len() as u64;
-                let problem = || format!("column {column}: expected a value, but found null");
-                names.push(name.ok_or_else(|| {
-                    Error::Library(metra::Error::Row {
-                        row,
-                        problem: problem(),
-                    })
+                names.push(name.ok_or_else(|| metra::Error::Row {
+                    row,
+                    problem: format!("column {column}: expected a value, but found null"),
                 })?);
             }
             Ok(ControlFlow::Continue(()))
@@ -138,10 +133,8 @@ impl Corpus for TableCorpus<'_> {
         let mut position = Position::default();
         self.engine
             .read(&self.table, &[column], &shards, &mut |batch| {
-                let found = batch.column_by_name(column);
-                let found = found.ok_or_else(|| Error::table(column, "the column was not read"))?;
                 let first = position.row_of(batch)?;
-                let rows = vectors.rows(found, *dim, first)?;
+                let rows = vectors.rows(column_of(batch, column)?, *dim, first)?;
                 let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
                 let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;
                 for from in (start..end).step_by(SCAN_ROWS) {
@@ -154,13 +147,13 @@ impl Corpus for TableCorpus<'_> {
     }
 
     fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
-        Some(Box::new(Sent(self)))
+        Some(Box::new(RemoteCorpus(self)))
     }
 }
 
-struct Sent<'a>(&'a TableCorpus<'a>);
+struct RemoteCorpus<'a>(&'a TableCorpus<'a>);
 
-impl Elsewhere for Sent<'_> {
+impl Elsewhere for RemoteCorpus<'_> {
     fn run(&self, task: Task) -> metra::Result<Vec<Part>> {
         let corpus = self.0;
         Ok(corpus.engine.run(&corpus.table, &corpus.columns, &task)?)

@@ -3,12 +3,12 @@
 //! Both are given the same plan of the same operators over the same shards, so both give the same
 //! bytes. The face of this crate is synchronous; what waits for others waits here.
 
-use crate::carried::Carried;
 use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
 use crate::operators::{
-    EmbedWork, PassWork, Stage, StageExec, Work, Written, blocks, shard_and_first,
+    EmbedWork, PassWork, ShardFile, Stage, StageExec, Work, blocks, shard_and_first,
 };
+use crate::payload::Payload;
 use crate::stores::{self, Place};
 use crate::table::{Cut, Table};
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Numbers in a batch of vectors, about: 4 MB.
+/// Numbers in a batch of vectors: about 4 MB.
 const BATCH_NUMBERS: usize = 1 << 20;
 /// Tasks that merge, where there is more than one.
 const MERGING: usize = 4;
@@ -40,13 +40,13 @@ const MERGING: usize = 4;
 pub struct Engine {
     tokio: tokio::runtime::Runtime,
     environment: Arc<RuntimeEnv>,
-    place: Where,
+    backend: Backend,
     scratch: Option<Place>,
     stop: Option<Arc<AtomicBool>>,
     watch: Option<Box<dyn Fn(Progress) + Send + Sync>>,
 }
 
-enum Where {
+enum Backend {
     /// On so many threads of this process.
     Here(usize),
     Cluster(Box<Cluster>),
@@ -95,18 +95,18 @@ pub struct Embed<'a> {
 impl Engine {
     /// DataFusion in this process, on so many threads.
     pub fn here(threads: usize) -> Result<Engine> {
-        Self::at(Where::Here(threads.max(1)))
+        Self::at(Backend::Here(threads.max(1)))
     }
 
     /// A cluster, by the address of its scheduler (`df://host:port`).
     pub fn cluster(address: &str) -> Result<Engine> {
-        Self::at(Where::Cluster(Box::new(Cluster::connect(address)?)))
+        Self::at(Backend::Cluster(Box::new(Cluster::connect(address)?)))
     }
 
-    fn at(place: Where) -> Result<Engine> {
-        let threads = match place {
-            Where::Here(threads) => threads,
-            Where::Cluster(_) => 1,
+    fn at(backend: Backend) -> Result<Engine> {
+        let threads = match backend {
+            Backend::Here(threads) => threads,
+            Backend::Cluster(_) => 1,
         };
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Engine {
             tokio: tokio.map_err(|e| Error::engine("starting the engine", e))?,
             environment: stores::runtime()?,
-            place,
+            backend,
             scratch: None,
             stop: None,
             watch: None,
@@ -130,11 +130,7 @@ impl Engine {
 
     /// The same with a folder for settings that are too large for a plan.
     pub fn with_scratch(mut self, address: &str) -> Result<Engine> {
-        let address = match address.ends_with('/') {
-            true => address.to_owned(),
-            false => format!("{address}/"),
-        };
-        self.scratch = Some(Place::parse(&address)?);
+        self.scratch = Some(Place::parse(&stores::folder(address))?);
         Ok(self)
     }
 
@@ -194,15 +190,12 @@ impl Engine {
         self.fold(table, &read, columns.vectors.1, &shards, work, &doing)
     }
 
-    /// Embed all rows of a table and write them to a folder, one file a shard. Columns `kept` are
+    /// Embed all rows of a table and write them to a folder, one file per shard. Columns `kept` are
     /// written along. Gives the rows and bytes written.
     pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
         let bytes = embed.model.to_bytes()?;
         let model = self.pack(bytes);
-        let folder = match embed.folder.ends_with('/') {
-            true => embed.folder.to_owned(),
-            false => format!("{}/", embed.folder),
-        };
+        let folder = stores::folder(embed.folder);
         let (name, dim) = &embed.vectors;
         let work = Work::Embed(EmbedWork {
             model: self.wait(model)?,
@@ -223,11 +216,8 @@ impl Engine {
         let rows: u64 = written.iter().map(|(_, written)| written.rows).sum();
         let size = written.iter().map(|(_, written)| written.bytes).sum();
         if rows != table.len() {
-            return Err(Error::Library(metra::Error::Shape {
-                what: format!("rows written to {folder}"),
-                expected: table.len().to_string(),
-                found: rows.to_string(),
-            }));
+            let what = format!("rows written to {folder}");
+            return Err(metra::Error::shape(what, table.len(), rows).into());
         }
         Ok((rows, size))
     }
@@ -237,16 +227,16 @@ impl Engine {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         doing: &str,
-    ) -> Result<Vec<(u64, Written)>> {
+    ) -> Result<Vec<(u64, ShardFile)>> {
         written(blocks::whole(&self.execute(plan, doing)?)?)
     }
 
-    /// Bytes as they travel with a plan. Where it stays in this process they stay with it.
-    pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Carried> {
-        match self.place {
-            Where::Here(_) => Ok(Carried::Inline(bytes)),
-            Where::Cluster(_) => {
-                Carried::pack(bytes, self.scratch.as_ref(), &self.environment).await
+    /// Bytes as a payload of a plan. A plan that stays in this process holds them itself.
+    pub(crate) async fn pack(&self, bytes: Vec<u8>) -> Result<Payload> {
+        match self.backend {
+            Backend::Here(_) => Ok(Payload::Inline(bytes)),
+            Backend::Cluster(_) => {
+                Payload::pack(bytes, self.scratch.as_ref(), &self.environment).await
             }
         }
     }
@@ -306,20 +296,20 @@ impl Engine {
 
     /// Tasks of a scan over so many shards: on a cluster one each, so that a lost one costs a shard.
     pub(crate) fn partitions(&self, shards: usize) -> usize {
-        match self.place {
-            Where::Here(threads) => threads.min(shards).max(1),
-            Where::Cluster(_) => shards,
+        match self.backend {
+            Backend::Here(threads) => threads.min(shards).max(1),
+            Backend::Cluster(_) => shards,
         }
     }
 
     /// Carry out a plan and collect what comes of it.
     fn execute(&self, plan: Arc<dyn ExecutionPlan>, doing: &str) -> Result<Vec<RecordBatch>> {
-        match &self.place {
-            Where::Here(_) => self.wait(async {
+        match &self.backend {
+            Backend::Here(_) => self.wait(async {
                 let found = collect(plan, self.context()).await;
                 found.map_err(|e| from_engine(doing, e))
             }),
-            Where::Cluster(cluster) => {
+            Backend::Cluster(cluster) => {
                 let watch = |progress: JobProgress| {
                     if let Some(watch) = &self.watch {
                         watch(Progress {
@@ -390,7 +380,7 @@ impl Engine {
 }
 
 /// What shards say that they have written.
-fn written(parts: Vec<Part>) -> Result<Vec<(u64, Written)>> {
+fn written(parts: Vec<Part>) -> Result<Vec<(u64, ShardFile)>> {
     let mut written = Vec::new();
     for part in parts {
         for (shard, _, words) in part.into_said()? {

@@ -100,12 +100,12 @@ impl Error {
     }
 }
 
-/// An error of ours on its way through an operator of the engine.
+/// An error of this crate, wrapped for an operator of the engine.
 pub(crate) fn within(error: impl Into<Error>) -> DataFusionError {
     DataFusionError::External(Box::new(error.into()))
 }
 
-/// An error of the engine, or our own that travelled inside it.
+/// An error of the engine, or the error of this crate that it wraps.
 pub(crate) fn from_engine(doing: &str, error: DataFusionError) -> Error {
     match error {
         DataFusionError::External(inner) => match inner.downcast::<Error>() {

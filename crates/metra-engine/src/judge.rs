@@ -23,12 +23,12 @@ pub struct Judgement<'a> {
     within: bool,
 }
 
-/// Who ranks: a model, or a space over the vectors as they are.
+/// Who ranks: a model, or the baseline: a space over untransformed vectors.
 #[derive(Debug, Clone, Copy)]
 pub enum Ranker<'a> {
     /// A model.
     Model(&'a Model),
-    /// The vectors as they are.
+    /// The untransformed vectors.
     Plain(Space),
 }
 

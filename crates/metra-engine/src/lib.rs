@@ -4,7 +4,6 @@
 //! A [`Table`] is a set of Parquet files, cut into shards. A [`TableCorpus`] is a table as the
 //! library's learners know vectors; what they ask of it an [`Engine`] sends to the rows.
 
-mod carried;
 pub mod cluster;
 mod columns;
 mod corpus;
@@ -12,6 +11,7 @@ mod engine;
 mod error;
 mod judge;
 mod operators;
+mod payload;
 mod shard;
 mod stores;
 mod table;
@@ -24,11 +24,3 @@ pub use judge::{Judgement, Ranker};
 pub use shard::{Sharded, Sharding};
 pub use table::{Cut, Table};
 pub use train::Fit;
-
-/// Names of the passes that this build knows. Programs of one cluster must know the same ones.
-pub fn passes() -> Vec<&'static str> {
-    metra::passes::ALL
-        .iter()
-        .map(metra::passes::Pass::name)
-        .collect()
-}

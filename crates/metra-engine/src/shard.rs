@@ -92,11 +92,8 @@ impl Engine {
         }
         let found: u64 = sharded.rows.iter().sum();
         if found != table.len() {
-            return Err(Error::Library(metra::Error::Shape {
-                what: format!("rows written to {}", sharding.folder),
-                expected: table.len().to_string(),
-                found: found.to_string(),
-            }));
+            let what = format!("rows written to {}", sharding.folder);
+            return Err(metra::Error::shape(what, table.len(), found).into());
         }
         Ok(sharded)
     }
@@ -116,11 +113,8 @@ fn deal(labels: &Labels, shards: u64, seed: u64) -> Result<Vec<Vec<u64>>> {
     };
     let most: u64 = (0..labels.classes() as u32).map(parts_of).sum();
     if shards == 0 || shards > most {
-        return Err(Error::Library(metra::Error::Parameter {
-            name: "shards".into(),
-            expected: format!("between 1 and {most} (the classes, large ones in parts)"),
-            found: shards.to_string(),
-        }));
+        let expected = format!("between 1 and {most} (the classes, large ones in parts)");
+        return Err(metra::Error::parameter("shards", expected, shards).into());
     }
     let mut order: Vec<(u32, u64)> = (0..labels.classes() as u32)
         .flat_map(|class| {

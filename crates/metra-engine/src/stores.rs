@@ -2,7 +2,7 @@
 //!
 //! Stores of the second kind are set up from the environment (`AWS_ACCESS_KEY_ID`,
 //! `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`, …) the first time their bucket is named, on the machine that
-//! asks and on every executor alike: no key ever travels inside a job.
+//! asks and on every executor alike: no job ever contains a key.
 
 use crate::{Error, Result};
 use datafusion::error::{DataFusionError, Result as EngineResult};
@@ -100,7 +100,15 @@ impl Place {
     }
 }
 
-/// The stores that every machine of ours knows.
+/// The address of a folder, with a slash at its end.
+pub(crate) fn folder(address: &str) -> String {
+    match address.ends_with('/') {
+        true => address.to_owned(),
+        false => format!("{address}/"),
+    }
+}
+
+/// The stores that every machine of a cluster knows.
 pub(crate) fn registry() -> Arc<dyn ObjectStoreRegistry> {
     Arc::new(Registry::default())
 }

@@ -20,7 +20,7 @@ pub struct OrderingsFile {
 ///
 /// A class that no row has is an error, unless `filtered` says that rows were filtered away.
 pub fn read_orderings(path: &Path, labels: &Labels, filtered: bool) -> Result<OrderingsFile> {
-    let known = |name: &str| (0..labels.classes() as u32).any(|class| labels.name(class) == name);
+    let known = |name: &str| labels.names().iter().any(|known| known == name);
     let mut found = OrderingsFile {
         orderings: Vec::new(),
         unknown: 0,
@@ -45,10 +45,7 @@ pub fn read_orderings(path: &Path, labels: &Labels, filtered: bool) -> Result<Or
         if let Some(name) = unknown.first()
             && !filtered
         {
-            let mut classes: Vec<&str> = (0..labels.classes() as u32)
-                .map(|class| labels.name(class))
-                .collect();
-            classes.truncate(12);
+            let classes: Vec<&String> = labels.names().iter().take(12).collect();
             return Err(bad(format!(
                 "expected classes among {classes:?}, but found {name:?}"
             )));

@@ -10,7 +10,7 @@ use metra::supervision::clicks::ClickCounts;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Count a click log. `progress` is told the number of lines read so far, and may end the reading
+/// Count a click log. `progress` is called with the number of lines read so far, and may end the reading
 /// by an error.
 pub fn read_clicks(
     path: &Path,

@@ -1,4 +1,4 @@
-//! The number types vectors are stored as, and how one row of them travels to the sink.
+//! The number types vectors are stored as, and how one row of them is passed to the sink.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// One vector on its way: as f32 where that is exact, as f64 where it must be judged first.
+/// One vector between reader and sink: as f32 where that is exact, as f64 where it must be judged first.
 pub(crate) enum Vector {
     Exact(Vec<f32>),
     Wide(Vec<f64>),

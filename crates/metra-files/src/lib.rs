@@ -31,6 +31,7 @@ mod error;
 mod lines;
 mod npy;
 mod parquet;
+mod read;
 mod sink;
 mod splits;
 mod table;
@@ -46,8 +47,9 @@ pub use comparisons::{
 };
 pub use element::ElementType;
 pub use error::{Error, Place, Result};
+pub use read::read_table;
 pub use splits::read_splits;
-pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions, read_table};
+pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions};
 pub use trec::{
     Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_qrels, write_run,
 };

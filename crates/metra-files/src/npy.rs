@@ -1,4 +1,4 @@
-//! npy: a matrix of vectors, or a companion file of one whole number a row.
+//! npy: a matrix of vectors, or a companion file of one whole number per row.
 //!
 //! The header is read here and not by a library: it must be held against the length of the file
 //! before anything is multiplied or allocated, since a shape of 2^40 × 2^40 fits into 80 bytes.
@@ -87,19 +87,7 @@ fn mapped(
     if !in_place {
         return Ok(None);
     }
-    let refused = |e| match e {
-        metra::Error::Cell {
-            row,
-            column,
-            problem,
-        } => Error::cell(
-            &source.path,
-            Place::Row(row),
-            source.number_name(column),
-            problem,
-        ),
-        e => Error::metra(&source.path, e),
-    };
+    let refused = |e| source.refused(e);
     let (offset, rows, dim) = (header.offset as usize, source.rows as usize, source.dim);
     let corpus = MappedCorpus::open(&source.path, offset, rows, dim as usize).map_err(refused)?;
     let judgement = judge(&corpus, progress).map_err(refused)?;
@@ -160,7 +148,7 @@ fn companions(path: &Path, rows: u64, names: &[String]) -> Result<BTreeMap<Strin
     Ok(columns)
 }
 
-/// A text file of one value a line.
+/// A text file of one value per line.
 fn lines(path: &Path) -> Result<Column> {
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let mut builder = ColumnBuilder::default();
@@ -408,10 +396,6 @@ impl Source for NpySource {
 
     fn rows(&self) -> Option<u64> {
         Some(self.rows)
-    }
-
-    fn text_file(&self) -> bool {
-        false
     }
 
     fn number_name(&self, index: usize) -> String {

@@ -177,10 +177,6 @@ impl Source for ParquetSource {
         Some(self.rows)
     }
 
-    fn text_file(&self) -> bool {
-        false
-    }
-
     fn number_name(&self, index: usize) -> String {
         format!("{}[{index}]", self.name)
     }
@@ -316,7 +312,7 @@ impl Chunk for ParquetChunk<'_> {
     }
 }
 
-/// How to read a cell of a column, decided once a batch. `None` for types that [`is_name`] refuses.
+/// How to read a cell of a column, decided once per batch. `None` for types that [`is_name`] refuses.
 fn cells<'a>(array: &'a ArrayRef) -> Option<CellReader<'a>> {
     fn primitive<'a, T: ArrowPrimitiveType>(
         array: &'a ArrayRef,

@@ -26,13 +26,30 @@ pub(crate) trait Source {
     /// Rows of the file, where its head says so.
     fn rows(&self) -> Option<u64>;
     /// Whether places are lines.
-    fn text_file(&self) -> bool;
+    fn text_file(&self) -> bool {
+        false
+    }
     /// Name of one number of the vector, for messages.
     fn number_name(&self, index: usize) -> String;
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()>;
 
     fn place(&self, number: u64) -> Place {
         place(self.text_file(), number)
+    }
+
+    /// What the library refused, with the names of the file.
+    fn refused(&self, error: metra::Error) -> Error {
+        match error {
+            metra::Error::Cell {
+                row,
+                column,
+                problem,
+            } => {
+                let name = self.number_name(column);
+                Error::cell(self.path(), self.place(row), name, problem)
+            }
+            error => Error::metra(self.path(), error),
+        }
     }
 }
 
@@ -256,7 +273,7 @@ impl<'a> Pass<'a> {
                 }),
                 Vector::Wide(values) => ranges.update(number, values),
             };
-            seen.map_err(|e| self.bad_value(e))?;
+            seen.map_err(|e| self.source.refused(e))?;
         }
         if self.store.is_none() {
             return Ok(());
@@ -274,7 +291,7 @@ impl<'a> Pass<'a> {
             }
             (None, Vector::Wide(values)) => as_they_are(number, values, narrow),
         };
-        narrowed.map_err(|e| self.bad_value(e))?;
+        narrowed.map_err(|e| self.source.refused(e))?;
         self.keep(narrow)?;
         if let Some(rows) = &mut self.rows {
             rows.push(number);
@@ -364,21 +381,6 @@ impl<'a> Pass<'a> {
 
     fn bad_row(&self, number: u64, problem: String) -> Error {
         Error::row(self.source.path(), self.source.place(number), problem)
-    }
-
-    fn bad_value(&self, error: metra::Error) -> Error {
-        let path = self.source.path();
-        match error {
-            metra::Error::Cell {
-                row,
-                column,
-                problem,
-            } => {
-                let name = self.source.number_name(column);
-                Error::cell(path, self.source.place(row), name, problem)
-            }
-            error => Error::metra(path, error),
-        }
     }
 
     fn nothing_kept(&self, seen: u64) -> Error {

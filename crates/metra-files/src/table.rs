@@ -1,9 +1,8 @@
 //! What to read from a file of vectors, and what comes of it.
 
-use crate::column::{Column, canonical_integer};
+use crate::column::{Cell, Column, canonical_integer};
 use crate::element::ElementType;
 use crate::error::{Error, Place, Result, list};
-use crate::{csv, npy, parquet};
 use metra::data::{Corpus, Narrowing, RowId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,10 +13,10 @@ use std::str::FromStr;
 #[derive(Debug, Clone)]
 pub struct TableOptions {
     /// The vectors. Parquet: the column's name; if not given, `vector`, else the only list column.
-    /// CSV: a prefix, see [`read_table`]; if not given, `vector`. npy: must not be given.
+    /// CSV: a prefix, see [`read_table`](crate::read_table); if not given, `vector`. npy: must not be given.
     pub vector: Option<String>,
     /// Further columns wanted by name (label, id, camera). With npy: paths of companion files,
-    /// which are npy files of whole numbers or text files of one value a line.
+    /// which are npy files of whole numbers or text files of one value per line.
     pub columns: Vec<String>,
     /// Which rows to keep: those for which all filters hold.
     pub filters: Vec<Filter>,
@@ -69,8 +68,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn holds(&self, cell: &crate::column::Cell<'_>) -> bool {
-        use crate::column::Cell;
+    pub(crate) fn holds(&self, cell: &Cell<'_>) -> bool {
         let same = match cell {
             Cell::Integer(value) => canonical_integer(&self.value) == Some(*value),
             cell => cell.text().is_some_and(|text| text == self.value),
@@ -181,40 +179,6 @@ pub(crate) fn place(text_file: bool, number: u64) -> Place {
 /// twice counts twice.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
-/// Read vectors and columns from `path`, in the format that its extension names.
-///
-/// - `.parquet`: a list column of f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns may hold
-///   integers, booleans, texts, or floating-point numbers that are whole.
-/// - `.npy`: two axes, the same types; f32 in C order is memory-mapped where it lies.
-/// - `.csv`, `.tsv`: with a header. The vector is made of the columns named by the prefix
-///   [`TableOptions::vector`] followed by a number, with or without `_` between (`vector_0`,
-///   `v12`), in the order of the numbers. The prefix `*` takes all columns that are neither
-///   wanted nor filtered on, in the order of the file; it must be asked for, because a forgotten
-///   id would become a feature.
-///
-/// NaN, infinite and missing values in the rows kept are errors that name their cell.
-pub fn read_table(path: &Path, options: &TableOptions, progress: Progress<'_>) -> Result<Table> {
-    let length = std::fs::metadata(path)
-        .map_err(|e| Error::io(path, e))?
-        .len();
-    if length == 0 {
-        return Err(Error::file(path, "expected vectors, but the file is empty"));
-    }
-    match extension(path).as_deref() {
-        Some("parquet") => parquet::read(path, options, progress),
-        Some("npy") => npy::read(path, options, progress),
-        Some("csv") => csv::read(path, b',', options, progress),
-        Some("tsv") => csv::read(path, b'\t', options, progress),
-        found => Err(Error::file(
-            path,
-            format!(
-                "expected a file that ends in .parquet, .npy, .csv or .tsv, but found {}",
-                found.map_or("no extension".into(), |e| format!(".{e}"))
-            ),
-        )),
-    }
-}
-
 pub(crate) fn extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
@@ -255,7 +219,6 @@ pub(crate) fn no_vector(path: &Path, expected: &str, columns: &[String]) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::column::Cell;
 
     #[test]
     fn filters_compare_as_columns_print() {
@@ -272,27 +235,5 @@ mod tests {
         assert!("train".parse::<Filter>().is_err());
         assert!("=x".parse::<Filter>().is_err());
         assert_eq!(not.to_string(), "camera!=1");
-    }
-
-    #[test]
-    fn unknown_and_empty_files_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let read = |name: &str| {
-            read_table(
-                &folder.path().join(name),
-                &TableOptions::default(),
-                &mut |_, _| {},
-            )
-            .err()
-            .unwrap()
-            .to_string()
-        };
-        assert!(read("none.npy").contains("none.npy"));
-        for name in ["a.parquet", "a.npy", "a.csv"] {
-            std::fs::write(folder.path().join(name), "").unwrap();
-            assert!(read(name).contains("the file is empty"));
-        }
-        std::fs::write(folder.path().join("a.bin"), "x").unwrap();
-        assert!(read("a.bin").contains("but found .bin"));
     }
 }

@@ -32,9 +32,9 @@ impl Default for Limits {
     }
 }
 
-/// Bytes a pixel that a decoder may hold at once: up to 16 for the pixels of the widest format, and as
+/// Bytes per pixel that a decoder may hold at once: up to 16 for the pixels of the widest format, and as
 /// much again for what it works with.
-const BYTES_A_PIXEL: u64 = 32;
+const BYTES_PER_PIXEL: u64 = 32;
 
 /// Memory that decoders may use before the size is known, for profiles, texts and a row of pixels. A profile
 /// of a few kilobytes in a PNG can inflate to gigabytes.
@@ -92,7 +92,7 @@ fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Pict
             ),
         ));
     }
-    allowed.max_alloc = Some(pixels * BYTES_A_PIXEL + LEAST_MEMORY);
+    allowed.max_alloc = Some(pixels * BYTES_PER_PIXEL + LEAST_MEMORY);
     decoder.set_limits(allowed).map_err(refused)?;
     // A damaged EXIF block says nothing of the pixels.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);

@@ -59,6 +59,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn file(path: &Path, problem: impl Into<String>) -> Self {
+        Error::found(path.display().to_string(), problem)
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io {
             path: path.to_owned(),

@@ -1,6 +1,6 @@
 //! Which images, in which order, and what is known of each: folders, files and patterns of names.
 //!
-//! A list is the whole of it in memory: a path and a few short texts an image. Folders are read below, sorted
+//! A list is the whole of it in memory: a path and a few short texts per image. Folders are read below, sorted
 //! by path, so that the order does not depend on the file system. In folders, files are taken by their
 //! ending (what a file is, its bytes say later); names that begin with a dot are passed over, as macOS
 //! leaves `._photo.jpg` beside `photo.jpg` on foreign disks, and so are links to folders, which may lead in
@@ -92,7 +92,7 @@ impl List {
                     let text = pattern.map_or("", Pattern::text);
                     let problem =
                         format!("expected a name like {text:?}, found {}", below.display());
-                    return Err(Error::found(path.display().to_string(), problem));
+                    return Err(Error::file(&path, problem));
                 }
             }
         }
@@ -132,7 +132,7 @@ impl List {
     }
 }
 
-fn is_image(path: &Path) -> bool {
+pub(crate) fn is_image(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| {
         ENDINGS

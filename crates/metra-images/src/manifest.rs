@@ -16,7 +16,7 @@ impl List {
         pattern: Option<&Pattern>,
         unmatched: Unmatched,
     ) -> Result<Self> {
-        let wrong = |problem: String| Error::found(manifest.display().to_string(), problem);
+        let wrong = |problem: String| Error::file(manifest, problem);
         let tabs = manifest.extension().is_some_and(|ending| ending == "tsv");
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(if tabs { b'\t' } else { b',' })

@@ -31,7 +31,7 @@ impl Region {
 
 /// What one number of a plane is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ink {
+pub(crate) enum ColourPlane {
     /// Luma by ITU-R 601 in 16 bits, as Pillow's mode L.
     Grey,
     /// One of red, green and blue.
@@ -42,7 +42,7 @@ pub(crate) enum Ink {
 ///
 /// Rows are added up first, since they lie in order in memory and a row of the picture is looked at
 /// once; the two directions commute.
-pub(crate) fn plane(picture: &Picture, region: Region, ink: Ink, side: usize) -> Vec<f32> {
+pub(crate) fn plane(picture: &Picture, region: Region, ink: ColourPlane, side: usize) -> Vec<f32> {
     let (across, down) = (
         Taps::new(region.width, side),
         Taps::new(region.height, side),
@@ -112,15 +112,15 @@ pub(crate) fn bytes(picture: &Picture, width: u32, height: u32) -> Picture {
     small
 }
 
-impl Ink {
+impl ColourPlane {
     fn read(self, line: &[u8], row: &mut [f32]) {
         match self {
-            Ink::Grey => {
+            ColourPlane::Grey => {
                 for (pixel, value) in line.chunks_exact(3).zip(row) {
                     *value = f32::from(luma(pixel[0], pixel[1], pixel[2]));
                 }
             }
-            Ink::Channel(channel) => {
+            ColourPlane::Channel(channel) => {
                 for (pixel, value) in line.chunks_exact(3).zip(row) {
                     *value = f32::from(pixel[channel]);
                 }
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_triangle_widens_with_the_reduction() {
         let picture = grey(&[10, 20, 30, 40].repeat(4), 4);
-        let small = plane(&picture, Region::whole(&picture), Ink::Grey, 2);
+        let small = plane(&picture, Region::whole(&picture), ColourPlane::Grey, 2);
         let expected = (0.75 * 10.0 + 0.75 * 20.0 + 0.25 * 30.0) / 1.75;
         assert!((small[0] - expected).abs() < 1e-5, "{small:?}");
         assert!((small[1] - (50.0 - expected)).abs() < 1e-5, "{small:?}");
@@ -243,7 +243,12 @@ mod tests {
     #[test]
     fn growing_is_bilinear() {
         let picture = grey(&[0, 100, 0, 100], 2);
-        let large = plane(&picture, Region::whole(&picture), Ink::Channel(1), 4);
+        let large = plane(
+            &picture,
+            Region::whole(&picture),
+            ColourPlane::Channel(1),
+            4,
+        );
         for (found, expected) in large.iter().zip([0.0, 25.0, 75.0, 100.0]) {
             assert!((found - expected).abs() < 1e-4, "{large:?}");
         }
@@ -259,7 +264,7 @@ mod tests {
             width: 4,
             height: 4,
         };
-        let cut = plane(&picture, region, Ink::Channel(0), 4);
+        let cut = plane(&picture, region, ColourPlane::Channel(0), 4);
         assert_eq!(cut[..4], [40.0, 60.0, 80.0, 100.0]);
     }
 

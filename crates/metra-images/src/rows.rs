@@ -2,7 +2,7 @@
 //!
 //! Threads take images of one window while the rows of the window before are handed on, so that writing does
 //! not wait for decoding nor decoding for writing. A thread holds one picture at a time and a window a few
-//! dozen rows a thread: memory does not grow with the list.
+//! dozen rows per thread: memory does not grow with the list.
 
 use crate::decode::{Limits, decode};
 use crate::describe::Describe;
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Images of a window for each thread.
-const A_THREAD: usize = 32;
+const PER_THREAD: usize = 32;
 
 /// Describe every image, and hand its row or why there is none to `take`, in the order of the list.
 /// Where `stopped` says so or `take` fails, the rest is left.
@@ -28,7 +28,7 @@ where
     E: Send,
 {
     let failed = AtomicBool::new(false);
-    let window = A_THREAD * rayon::current_num_threads();
+    let window = PER_THREAD * rayon::current_num_threads();
     let describe = |part: &[Entry]| -> Vec<Result<Vec<f32>>> {
         let row = |entry: &Entry| {
             if stopped() || failed.load(Ordering::Relaxed) {

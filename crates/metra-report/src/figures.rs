@@ -1,14 +1,13 @@
 //! Which charts a comparison has, and what is said under them.
 
+use crate::charts::Style;
 use crate::charts::curves::{Axes, Curve, curves};
 use crate::charts::histogram::histogram;
 use crate::charts::points::{Point, points};
 use crate::charts::rows::{Balance, Interval, balances, intervals};
-use crate::charts::{Style, Tone};
-use crate::measures::heading;
+use crate::leaderboard::{Leaderboard, RankedLine, mean, tone};
 use crate::numbers::{count, seconds, unbroken};
-use crate::standing::{Placed, Standing, mean};
-use metra::experiment::compare::{Costs, Evidence, QueryChanges};
+use metra::experiment::compare::{Costs, QueryChanges};
 use minijinja::Value;
 use serde::Serialize;
 
@@ -34,15 +33,15 @@ pub(crate) struct Key {
 }
 
 /// Share of queries answered by rank; `None` where rankings were not judged.
-pub(crate) fn cmc(standing: &Standing<'_>) -> Option<Figure> {
-    let longest = standing
+pub(crate) fn cmc(leaderboard: &Leaderboard<'_>) -> Option<Figure> {
+    let longest = leaderboard
         .lines
         .iter()
-        .map(|placed| placed.line.cmc.len())
+        .map(|ranked| ranked.line.cmc.len())
         .max()?;
     let ranks = longest.min(RANKS);
-    let list = lines(standing, |placed| {
-        let values = placed.line.cmc.iter().take(ranks).enumerate();
+    let list = lines(leaderboard, |ranked| {
+        let values = ranked.line.cmc.iter().take(ranks).enumerate();
         values
             .map(|(at, value)| ((at + 1) as f64, *value))
             .collect()
@@ -69,9 +68,9 @@ pub(crate) fn cmc(standing: &Standing<'_>) -> Option<Figure> {
 }
 
 /// Precision by recall; `None` where rankings were not judged.
-pub(crate) fn precision(standing: &Standing<'_>) -> Option<Figure> {
-    let list = lines(standing, |placed| {
-        let values = &placed.line.precision;
+pub(crate) fn precision(leaderboard: &Leaderboard<'_>) -> Option<Figure> {
+    let list = lines(leaderboard, |ranked| {
+        let values = &ranked.line.precision;
         let last = values.len().saturating_sub(1).max(1) as f64;
         let values = values.iter().enumerate();
         values
@@ -95,40 +94,40 @@ pub(crate) fn precision(standing: &Standing<'_>) -> Option<Figure> {
 }
 
 /// Names of the curves, told apart ones first.
-pub(crate) fn legend(standing: &Standing<'_>) -> (Vec<Key>, Vec<String>) {
-    let drawn = standing.lines.iter().filter(|placed| has_curve(placed));
+pub(crate) fn legend(leaderboard: &Leaderboard<'_>) -> (Vec<Key>, Vec<String>) {
+    let drawn = leaderboard.lines.iter().filter(|ranked| has_curve(ranked));
     let (apart, grey): (Vec<_>, Vec<_>) = drawn.partition(|p| p.style != Style::Background);
-    let keys = apart.into_iter().map(|placed| Key {
-        class: placed.style.class(),
-        badge: badge(placed),
-        name: placed.line.name.clone(),
+    let keys = apart.into_iter().map(|ranked| Key {
+        class: ranked.style.class(),
+        badge: ranked.badge(),
+        name: ranked.line.name.clone(),
     });
-    let grey = grey.into_iter().map(|placed| placed.line.name.clone());
+    let grey = grey.into_iter().map(|ranked| ranked.line.name.clone());
     (keys.collect(), grey.collect())
 }
 
 /// The criterion against the time of one fit; `None` where fewer than three times are known.
-pub(crate) fn times(standing: &Standing<'_>, costs: &Costs) -> Option<Figure> {
-    let criterion = standing.results.criterion();
+pub(crate) fn times(leaderboard: &Leaderboard<'_>, costs: &Costs) -> Option<Figure> {
+    let criterion = leaderboard.results.criterion();
     let mut short = 0;
-    let list: Vec<Point> = standing
+    let list: Vec<Point> = leaderboard
         .lines
         .iter()
-        .filter_map(|placed| {
+        .filter_map(|ranked| {
             // A mean over fewer splits than the others' would mislead beside them.
-            placed.place?;
-            let cost = costs.lines.get(&placed.line.name)?;
+            ranked.place?;
+            let cost = costs.lines.get(&ranked.line.name)?;
             let time = cost.fit_cpu_seconds;
             if time.is_nan() || time < 0.0 {
                 return None;
             }
             short += usize::from(time < SHORTEST);
             Some(Point {
-                name: placed.line.name.clone(),
-                badge: badge(placed),
-                style: placed.style,
+                name: ranked.line.name.clone(),
+                badge: ranked.badge(),
+                style: ranked.style,
                 across: time.max(SHORTEST),
-                up: mean(placed.line, criterion)?,
+                up: mean(ranked.line, criterion)?,
             })
         })
         .collect();
@@ -136,7 +135,7 @@ pub(crate) fn times(standing: &Standing<'_>, costs: &Costs) -> Option<Figure> {
     if list.len() < 3 {
         return None;
     }
-    let left = heading(&standing.results.protocol.criterion);
+    let left = leaderboard.criterion();
     let label = format!("{left} against CPU time of one fit");
     let svg = points(&list, "CPU time of one fit", &left, tick, &label)?;
     let mut caption = format!(
@@ -154,26 +153,22 @@ pub(crate) fn times(standing: &Standing<'_>, costs: &Costs) -> Option<Figure> {
 }
 
 /// Gains over the base by the criterion, with both intervals.
-pub(crate) fn gains(standing: &Standing<'_>) -> Option<Figure> {
-    let rows: Vec<Interval> = standing
+pub(crate) fn gains(leaderboard: &Leaderboard<'_>) -> Option<Figure> {
+    let rows: Vec<Interval> = leaderboard
         .lines
         .iter()
-        .filter_map(|placed| {
-            let gain = standing.of_criterion(&placed.line.against_base)?;
+        .filter_map(|ranked| {
+            let gain = leaderboard.of_criterion(&ranked.line.against_base)?;
             Some(Interval {
-                name: numbered(placed),
+                name: numbered(ranked),
                 value: gain.difference,
                 narrow: (gain.low, gain.high),
                 wide: (gain.wide_low, gain.wide_high),
-                tone: match gain.evidence {
-                    Evidence::Better => Tone::Better,
-                    Evidence::Worse => Tone::Worse,
-                    Evidence::None => Tone::Neither,
-                },
+                tone: tone(gain.evidence),
             })
         })
         .collect();
-    let criterion = heading(&standing.results.protocol.criterion);
+    let criterion = leaderboard.criterion();
     let lower = format!("gain in {criterion} over the base");
     let svg = intervals(&rows, &lower, &format!("{lower}, with intervals"))?;
     let caption = format!(
@@ -184,21 +179,21 @@ pub(crate) fn gains(standing: &Standing<'_>) -> Option<Figure> {
 }
 
 /// Queries that gained and lost, line by line.
-pub(crate) fn wins(standing: &Standing<'_>) -> Option<Figure> {
-    let rows: Vec<Balance> = standing
+pub(crate) fn wins(leaderboard: &Leaderboard<'_>) -> Option<Figure> {
+    let rows: Vec<Balance> = leaderboard
         .lines
         .iter()
-        .filter_map(|placed| {
-            let queries = placed.line.queries.as_ref()?;
+        .filter_map(|ranked| {
+            let queries = ranked.line.queries.as_ref()?;
             Some(Balance {
-                name: numbered(placed),
+                name: numbered(ranked),
                 worse: queries.worse,
                 equal: queries.equal,
                 better: queries.better,
             })
         })
         .collect();
-    let criterion = heading(&standing.results.protocol.criterion);
+    let criterion = leaderboard.criterion();
     let lower = "← queries lost · gained →";
     let label = format!("Queries that lost and gained in {criterion} against the base");
     let svg = balances(&rows, lower, &label)?;
@@ -210,8 +205,12 @@ pub(crate) fn wins(standing: &Standing<'_>) -> Option<Figure> {
 }
 
 /// How large the changes of one line's queries were.
-pub(crate) fn changes(standing: &Standing<'_>, name: &str, of: &QueryChanges) -> Option<Figure> {
-    let criterion = heading(&standing.results.protocol.criterion);
+pub(crate) fn changes(
+    leaderboard: &Leaderboard<'_>,
+    name: &str,
+    of: &QueryChanges,
+) -> Option<Figure> {
+    let criterion = leaderboard.criterion();
     let lower = format!("change in {criterion} against the base");
     let label = format!("Histogram of the {lower} for {name}");
     let svg = histogram(&of.histogram, &lower, "queries", &label)?;
@@ -230,38 +229,32 @@ impl Figure {
 }
 
 fn lines<'a>(
-    standing: &Standing<'a>,
-    points: impl Fn(&Placed<'a>) -> Vec<(f64, f64)>,
+    leaderboard: &Leaderboard<'a>,
+    points: impl Fn(&RankedLine<'a>) -> Vec<(f64, f64)>,
 ) -> Vec<Curve> {
-    let drawn = standing.lines.iter().filter(|placed| has_curve(placed));
+    let drawn = leaderboard.lines.iter().filter(|ranked| has_curve(ranked));
     drawn
-        .map(|placed| Curve {
-            name: placed.line.name.clone(),
-            badge: if placed.style == Style::Background {
+        .map(|ranked| Curve {
+            name: ranked.line.name.clone(),
+            badge: if ranked.style == Style::Background {
                 String::new()
             } else {
-                badge(placed)
+                ranked.badge()
             },
-            style: placed.style,
-            points: points(placed),
+            style: ranked.style,
+            points: points(ranked),
         })
         .collect()
 }
 
 /// Lines with failed splits have no place, and their curves are over other queries than the rest.
-fn has_curve(placed: &Placed<'_>) -> bool {
-    let line = placed.line;
-    placed.place.is_some() && !(line.cmc.is_empty() && line.precision.is_empty())
+fn has_curve(ranked: &RankedLine<'_>) -> bool {
+    let line = ranked.line;
+    ranked.place.is_some() && !(line.cmc.is_empty() && line.precision.is_empty())
 }
 
-fn badge(placed: &Placed<'_>) -> String {
-    placed
-        .place
-        .map_or("–".to_owned(), |place| place.to_string())
-}
-
-fn numbered(placed: &Placed<'_>) -> String {
-    format!("{} {}", badge(placed), placed.line.name)
+fn numbered(ranked: &RankedLine<'_>) -> String {
+    format!("{} {}", ranked.badge(), ranked.line.name)
 }
 
 fn begins(start: f64) -> &'static str {

@@ -22,26 +22,18 @@
 //! ```
 
 mod charts;
+mod error;
 mod figures;
+mod leaderboard;
 mod markdown;
 mod measures;
 mod numbers;
 mod page;
 mod sheets;
-mod standing;
 mod tables;
 mod words;
 
+pub use error::Error;
 pub use markdown::markdown;
 pub use page::{html, html_with_sheets};
 pub use sheets::{SheetGroup, SheetPicture, Sheets};
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The page's template cannot be filled. Results of any content fill it, so this is a mistake
-    /// of this crate.
-    #[error("the report's page cannot be written: {0}")]
-    Page(#[from] minijinja::Error),
-}

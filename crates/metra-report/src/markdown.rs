@@ -1,8 +1,8 @@
 //! The page in Markdown, for a repository: what the HTML file says, without charts and without
 //! anything about single queries, which may belong to data that must not be published.
 
+use crate::leaderboard::Leaderboard;
 use crate::measures::heading;
-use crate::standing::Standing;
 use crate::tables::{self, GainCell, ScoreCell, ScoreRow};
 use crate::words::{self, Remark, Span};
 use metra::experiment::compare::{Costs, Results};
@@ -11,30 +11,28 @@ use std::fmt::Write;
 /// The report as a page in Markdown. No row of the data is named in it, so that it may be published
 /// where the data may not.
 pub fn markdown(results: &Results, costs: Option<&Costs>) -> String {
-    let standing = Standing::of(results);
+    let leaderboard = Leaderboard::of(results);
     let mut page = Page::default();
     page.paragraph(&format!("# {}", escaped(&results.name)));
-    for part in results.about.split("\n\n").map(str::trim) {
-        if !part.is_empty() {
-            page.paragraph(&escaped(part));
-        }
+    for part in words::paragraphs(&results.about) {
+        page.paragraph(&escaped(part));
     }
     page.paragraph("Made by this command:");
     page.fenced(&results.command);
     page.paragraph("## Summary");
-    page.list(words::summary(&standing).iter().map(remark));
+    page.list(words::summary(&leaderboard).iter().map(remark));
     page.paragraph("## Scores");
-    scores(&mut page, &standing, costs);
-    gains(&mut page, &standing);
-    parts(&mut page, &standing);
-    failures(&mut page, &standing);
+    scores(&mut page, &leaderboard, costs);
+    gains(&mut page, &leaderboard);
+    parts(&mut page, &leaderboard);
+    failures(&mut page, &leaderboard);
     claims(&mut page, results);
     page.paragraph("## Data and protocol");
     let facts = words::data(results)
         .into_iter()
         .chain(words::protocol(results));
     page.list(facts.map(|fact| format!("**{}:** {}", escaped(&fact.term), escaped(&fact.text))));
-    settings(&mut page, &standing);
+    settings(&mut page, &leaderboard);
     if let Some(costs) = costs {
         page.paragraph("## Costs");
         page.paragraph(&words::costs(costs));
@@ -44,12 +42,12 @@ pub fn markdown(results: &Results, costs: Option<&Costs>) -> String {
     page.text + "\n"
 }
 
-fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
-    let rows = tables::scores(standing, costs);
-    let measures = &standing.results.protocol.measures;
+fn scores(page: &mut Page, leaderboard: &Leaderboard<'_>, costs: Option<&Costs>) {
+    let rows = tables::scores(leaderboard, costs);
+    let measures = &leaderboard.results.protocol.measures;
     let mut head = vec!["".to_owned(), "line".to_owned()];
     head.extend(measures.iter().map(|name| escaped(&heading(name))));
-    head.extend(standing.results.facts.iter().map(|name| escaped(name)));
+    head.extend(leaderboard.results.facts.iter().map(|name| escaped(name)));
     head.push("trials".to_owned());
     if costs.is_some() {
         head.extend(["CPU, one fit", "memory", "CPU, all"].map(str::to_owned));
@@ -66,7 +64,7 @@ fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
     });
     page.table(&head, body);
     let mut notes = vec!["Bold: the highest mean."];
-    if standing.results.protocol.splits.len() > 1 {
+    if leaderboard.results.protocol.splits.len() > 1 {
         notes.push("±: standard deviation over splits.");
     }
     if rows.iter().any(|row| !row.level.is_empty()) {
@@ -74,8 +72,7 @@ fn scores(page: &mut Page, standing: &Standing<'_>, costs: Option<&Costs>) {
             "≈: cannot be told from the best (≈\\*: only where all comparisons are allowed for).",
         );
     }
-    let published = |row: &ScoreRow| row.cells.iter().any(|cell| !cell.published.is_empty());
-    if rows.iter().any(published) {
+    if rows.iter().any(ScoreRow::has_published) {
         notes.push("In brackets: what was published.");
     }
     page.paragraph(&notes.join(" "));
@@ -113,15 +110,15 @@ fn score(cell: &ScoreCell) -> String {
     text
 }
 
-fn gains(page: &mut Page, standing: &Standing<'_>) {
-    let rows = tables::gains(standing);
+fn gains(page: &mut Page, leaderboard: &Leaderboard<'_>) {
+    let rows = tables::gains(leaderboard);
     if rows.is_empty() {
         return;
     }
-    let base = escaped(&standing.results.base);
+    let base = escaped(&leaderboard.results.base);
     page.paragraph(&format!("## Gain over {base}"));
     let mut head = vec!["line".to_owned()];
-    let measures = standing.results.protocol.measures.iter();
+    let measures = leaderboard.results.protocol.measures.iter();
     head.extend(measures.map(|name| escaped(&heading(name))));
     let body = rows.iter().map(|row| {
         let cells = row.cells.iter().map(gain);
@@ -134,14 +131,14 @@ fn gains(page: &mut Page, standing: &Standing<'_>) {
     );
 }
 
-fn parts(page: &mut Page, standing: &Standing<'_>) {
-    let tables = tables::parts(standing);
+fn parts(page: &mut Page, leaderboard: &Leaderboard<'_>) {
+    let tables = tables::parts(leaderboard);
     if tables.is_empty() {
         return;
     }
     page.paragraph("## Seen and unseen items");
     page.paragraph(words::SEEN);
-    let criterion = escaped(&heading(&standing.results.protocol.criterion));
+    let criterion = escaped(&leaderboard.criterion());
     for table in tables {
         let head = [
             format!("{}, {}", escaped(&table.part), table.queries),
@@ -170,8 +167,8 @@ fn gain(cell: &GainCell) -> String {
     )
 }
 
-fn failures(page: &mut Page, standing: &Standing<'_>) {
-    let rows = tables::failures(standing);
+fn failures(page: &mut Page, leaderboard: &Leaderboard<'_>) {
+    let rows = tables::failures(leaderboard);
     if rows.is_empty() {
         return;
     }
@@ -179,7 +176,7 @@ fn failures(page: &mut Page, standing: &Standing<'_>) {
     let body = rows
         .iter()
         .map(|row| vec![escaped(&row.name), row.splits.clone(), escaped(&row.reason)]);
-    page.table(&["line", "splits", "reason"].map(str::to_owned), body);
+    page.table(&["line", "splits", "reason"], body);
 }
 
 fn claims(page: &mut Page, results: &Results) {
@@ -188,7 +185,7 @@ fn claims(page: &mut Page, results: &Results) {
     }
     page.paragraph("## Claims");
     page.paragraph(&words::claims(results));
-    let head = ["claim", "source", "finding", "difference", "remark"].map(str::to_owned);
+    let head = ["claim", "source", "finding", "difference", "remark"];
     let rows = tables::claims(results);
     let body = rows.iter().map(|row| {
         let (better, worse) = (escaped(&row.better), escaped(&row.worse));
@@ -204,10 +201,10 @@ fn claims(page: &mut Page, results: &Results) {
     page.table(&head, body);
 }
 
-fn settings(page: &mut Page, standing: &Standing<'_>) {
+fn settings(page: &mut Page, leaderboard: &Leaderboard<'_>) {
     page.paragraph("## Settings");
-    let head = ["line", "method", "fixed", "tried", "chosen most often"].map(str::to_owned);
-    let rows = tables::settings(standing);
+    let head = ["line", "method", "fixed", "tried", "chosen most often"];
+    let rows = tables::settings(leaderboard);
     let body = rows.iter().map(|row| {
         [&row.name, &row.method, &row.fixed, &row.tried, &row.chosen]
             .map(|text| escaped(text))
@@ -246,19 +243,19 @@ impl Page {
         self.text.push('\n');
     }
 
-    fn table(&mut self, head: &[String], body: impl Iterator<Item = Vec<String>>) {
+    fn table(&mut self, head: &[impl AsRef<str>], body: impl Iterator<Item = Vec<String>>) {
         self.row(head);
-        self.row(&vec!["---".to_owned(); head.len()]);
+        self.row(&vec!["---"; head.len()]);
         for row in body {
             self.row(&row);
         }
         self.text.push('\n');
     }
 
-    fn row(&mut self, cells: &[String]) {
+    fn row(&mut self, cells: &[impl AsRef<str>]) {
         self.text += "|";
         for cell in cells {
-            self.text += &format!(" {} |", cell.trim());
+            self.text += &format!(" {} |", cell.as_ref().trim());
         }
         self.text.push('\n');
     }

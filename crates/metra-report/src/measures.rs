@@ -30,43 +30,35 @@ pub(crate) fn meaning(name: &str) -> Option<String> {
         Measure::AveragePrecision => {
             "mean over queries of the precision at each relevant item: 1 where all relevant items \
              come first"
-                .to_owned()
         }
-        Measure::Ndcg => "gain of the whole ranking, items further down counting less, as a share \
-                          of the best possible"
-            .to_owned(),
-        Measure::NdcgAt(k) => format!(
-            "gain of the first {k} items, those further down counting less, as a share of the best \
+        Measure::Ndcg => {
+            "gain of the whole ranking, items further down counting less, as a share of the best \
              possible"
+        }
+        Measure::NdcgAt(k) => &format!(
+            "gain of the first {k} items, those further down counting less, as a share of the \
+                 best possible"
         ),
-        Measure::PrecisionAt(1) => "share of queries whose first item is relevant".to_owned(),
-        Measure::PrecisionAt(k) => format!("share of the first {k} items that are relevant"),
+        Measure::PrecisionAt(1) | Measure::CmcAt(1) => {
+            "share of queries whose first item is relevant"
+        }
+        Measure::PrecisionAt(k) => &format!("share of the first {k} items that are relevant"),
         Measure::RecallAt(k) => {
-            format!("share of the relevant items that are among the first {k}")
+            &format!("share of the relevant items that are among the first {k}")
         }
-        Measure::CmcAt(1) => "share of queries whose first item is relevant".to_owned(),
-        Measure::CmcAt(k) => {
-            format!("share of queries with a relevant item among the first {k}")
-        }
-        Measure::CmcMean(k) => format!("mean of rank-1 to rank-{k}"),
-        Measure::CmcArea => "mean of rank-k over all k".to_owned(),
-        Measure::ReciprocalRank => {
-            "mean over queries of 1 / rank of the first relevant item".to_owned()
-        }
-        Measure::Auc => {
-            "probability that a relevant item comes before an irrelevant one".to_owned()
-        }
-        Measure::InverseNegativePenalty => {
-            "number of relevant items / rank of the last of them".to_owned()
-        }
-        Measure::Accuracy => "share of queries whose class is found".to_owned(),
+        Measure::CmcAt(k) => &format!("share of queries with a relevant item among the first {k}"),
+        Measure::CmcMean(k) => &format!("mean of rank-1 to rank-{k}"),
+        Measure::CmcArea => "mean of rank-k over all k",
+        Measure::ReciprocalRank => "mean over queries of 1 / rank of the first relevant item",
+        Measure::Auc => "probability that a relevant item comes before an irrelevant one",
+        Measure::InverseNegativePenalty => "number of relevant items / rank of the last of them",
+        Measure::Accuracy => "share of queries whose class is found",
         Measure::HierarchicalAccuracy => {
             "1 where the class is found, 0 where only the root of the tree joins it with the class \
              found, and between by the height of where they meet"
-                .to_owned()
         }
     };
-    Some(text)
+    Some(text.to_owned())
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //! the page with a strict parser.
 
 use crate::figures::{self, Figure, Key};
+use crate::leaderboard::{Leaderboard, mean, tone};
 use crate::measures::{heading, meaning};
 use crate::numbers::{count, interval, score, signed, unbroken};
 use crate::sheets::{GroupView, Sheets};
-use crate::standing::{Standing, mean};
 use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
 use crate::words::{self, Fact, Remark};
 use crate::{Error, charts::svg::printable};
@@ -134,22 +134,24 @@ struct ChangeRow {
 
 impl Page {
     fn of(results: &Results, costs: Option<&Costs>, sheets: &Sheets) -> Self {
-        let standing = Standing::of(results);
-        let scores = tables::scores(&standing, costs);
-        let gains = tables::gains(&standing);
-        let (legend, grey) = figures::legend(&standing);
+        let leaderboard = Leaderboard::of(results);
+        let scores = tables::scores(&leaderboard, costs);
+        let gains = tables::gains(&leaderboard);
+        let (legend, grey) = figures::legend(&leaderboard);
         let mut cells = gains.iter().flat_map(|row| &row.cells);
         Page {
             name: results.name.clone(),
-            about: paragraphs(&results.about),
+            about: words::paragraphs(&results.about)
+                .map(str::to_owned)
+                .collect(),
             version: results.version.clone(),
             kind: if results.lines.len() > 2 {
                 "Comparison of methods"
             } else {
                 "Learned against base"
             },
-            tiles: tiles(&standing),
-            summary: summary(&standing),
+            tiles: tiles(&leaderboard),
+            summary: summary(&leaderboard),
             measures: headings(results),
             has_costs: costs.is_some_and(|costs| !costs.lines.is_empty()),
             costs: costs.map_or(String::new(), |costs| unbroken(&words::costs(costs))),
@@ -158,30 +160,28 @@ impl Page {
                 || scores
                     .iter()
                     .any(|row| row.level.ends_with(tables::FRAGILE)),
-            has_published: scores
-                .iter()
-                .any(|row| row.cells.iter().any(|cell| !cell.published.is_empty())),
+            has_published: scores.iter().any(ScoreRow::has_published),
             base: results.base.clone(),
             best: results.best.clone(),
-            gains_figure: figures::gains(&standing),
-            parts: tables::parts(&standing),
+            gains_figure: figures::gains(&leaderboard),
+            parts: tables::parts(&leaderboard),
             seen: words::SEEN,
             fact_names: results.facts.clone(),
-            failures: tables::failures(&standing),
-            cmc: figures::cmc(&standing),
-            precision: figures::precision(&standing),
+            failures: tables::failures(&leaderboard),
+            cmc: figures::cmc(&leaderboard),
+            precision: figures::precision(&leaderboard),
             legend,
             grey,
             sheets: sheets.views(),
             sheets_words: sheets.words.clone(),
-            times: costs.and_then(|costs| figures::times(&standing, costs)),
-            wins: figures::wins(&standing),
-            queries: queries(&standing),
-            criterion: heading(&results.protocol.criterion),
+            times: costs.and_then(|costs| figures::times(&leaderboard, costs)),
+            wins: figures::wins(&leaderboard),
+            queries: queries(&leaderboard),
+            criterion: leaderboard.criterion(),
             several: results.protocol.splits.len() > 1,
             claims: tables::claims(results),
             claims_found: unbroken(&words::claims(results)),
-            settings: tables::settings(&standing),
+            settings: tables::settings(&leaderboard),
             protocol: words::protocol(results),
             data: words::data(results),
             command: results.command.clone(),
@@ -192,15 +192,14 @@ impl Page {
     }
 }
 
-fn tiles(standing: &Standing<'_>) -> Vec<Tile> {
-    let results = standing.results;
-    let Some(best) = standing.best() else {
+fn tiles(leaderboard: &Leaderboard<'_>) -> Vec<Tile> {
+    let results = leaderboard.results;
+    let Some(best) = leaderboard.best() else {
         return Vec::new();
     };
-    let criterion = heading(&results.protocol.criterion);
     let measured = best.line.measures.get(results.criterion());
     let splits = results.protocol.splits.len();
-    let base = standing.base().filter(|base| !base.is_best);
+    let base = leaderboard.base().filter(|base| !base.is_best);
     let note = match (measured, base) {
         (Some(value), _) if splits > 1 => {
             format!("± {} over {splits} splits", score(value.deviation))
@@ -222,19 +221,22 @@ fn tiles(standing: &Standing<'_>) -> Vec<Tile> {
             tone: "",
         },
         Tile {
-            label: criterion,
+            label: leaderboard.criterion(),
             value: measured.map_or("n/a".to_owned(), |value| score(value.mean)),
             note,
             tone: "",
         },
     ];
-    if let Some(gain) = standing.of_criterion(&best.line.against_base) {
-        let (value, verdict, tone) = words::verdict(gain);
+    if let Some(gain) = leaderboard.of_criterion(&best.line.against_base) {
         tiles.push(Tile {
             label: format!("Gain over {}", results.base),
-            value,
-            note: format!("{}, {verdict}", interval(gain.low, gain.high)),
-            tone,
+            value: signed(gain.difference),
+            note: format!(
+                "{}, {}",
+                interval(gain.low, gain.high),
+                words::verdict(gain)
+            ),
+            tone: tone(gain.evidence).class(),
         });
     }
     if let Some(queries) = &best.line.queries {
@@ -249,8 +251,8 @@ fn tiles(standing: &Standing<'_>) -> Vec<Tile> {
     tiles
 }
 
-fn summary(standing: &Standing<'_>) -> Vec<Remark> {
-    let mut remarks = words::summary(standing);
+fn summary(leaderboard: &Leaderboard<'_>) -> Vec<Remark> {
+    let mut remarks = words::summary(leaderboard);
     let spans = remarks.iter_mut().flat_map(|remark| &mut remark.spans);
     for span in spans.filter(|span| !span.name) {
         span.text = unbroken(&span.text);
@@ -269,19 +271,19 @@ fn headings(results: &Results) -> Vec<Heading> {
 }
 
 /// The best first and open; the base has none.
-fn queries(standing: &Standing<'_>) -> Vec<QueryView> {
-    let changed = standing.lines.iter();
-    let changed = changed.filter_map(|placed| Some((placed, placed.line.queries.as_ref()?)));
+fn queries(leaderboard: &Leaderboard<'_>) -> Vec<QueryView> {
+    let changed = leaderboard.lines.iter();
+    let changed = changed.filter_map(|ranked| Some((ranked, ranked.line.queries.as_ref()?)));
     changed
         .enumerate()
-        .map(|(at, (placed, queries))| QueryView {
-            name: placed.line.name.clone(),
+        .map(|(at, (ranked, queries))| QueryView {
+            name: ranked.line.name.clone(),
             open: at == 0,
             counts: format!(
                 "{} better, {} equal, {} worse",
                 queries.better, queries.equal, queries.worse
             ),
-            histogram: figures::changes(standing, &placed.line.name, queries),
+            histogram: figures::changes(leaderboard, &ranked.line.name, queries),
             sides: sides(queries),
         })
         .collect()
@@ -315,19 +317,6 @@ fn change(change: &QueryChange) -> ChangeRow {
 fn glossary(results: &Results) -> Vec<Fact> {
     let measures = results.protocol.measures.iter();
     measures
-        .filter_map(|name| {
-            Some(Fact {
-                term: heading(name),
-                text: meaning(name)?,
-            })
-        })
-        .collect()
-}
-
-fn paragraphs(text: &str) -> Vec<String> {
-    let parts = text.split("\n\n").map(str::trim);
-    parts
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
+        .filter_map(|name| Some(Fact::new(heading(name), meaning(name)?)))
         .collect()
 }

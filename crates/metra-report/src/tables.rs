@@ -1,8 +1,8 @@
 //! The tables as texts, before they become HTML or Markdown.
 
+use crate::leaderboard::{AgainstBest, Leaderboard, RankedLine, gain_of, mean, tone};
 use crate::measures::heading;
 use crate::numbers::{bytes, count, fact, gain, interval, score, seconds, signed};
-use crate::standing::{Placed, Rival, Standing, gain_of, mean};
 use metra::experiment::compare::{ClaimOutcome, Costs, Evidence, Finding, Gain, Line, Results};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,6 +34,13 @@ pub(crate) struct ScoreRow {
     pub(crate) cpu: String,
     pub(crate) memory: String,
     pub(crate) total: String,
+}
+
+impl ScoreRow {
+    /// Whether a value of another publication stands beside one of its means.
+    pub(crate) fn has_published(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.published.is_empty())
+    }
 }
 
 /// One measure of a line.
@@ -133,20 +140,24 @@ pub(crate) struct SplitRow {
 }
 
 /// Lines × measures.
-pub(crate) fn scores(standing: &Standing<'_>, costs: Option<&Costs>) -> Vec<ScoreRow> {
-    let rows = standing.lines.iter();
-    rows.map(|placed| score_row(standing, placed, costs))
+pub(crate) fn scores(leaderboard: &Leaderboard<'_>, costs: Option<&Costs>) -> Vec<ScoreRow> {
+    let rows = leaderboard.lines.iter();
+    rows.map(|ranked| score_row(leaderboard, ranked, costs))
         .collect()
 }
 
-fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>) -> ScoreRow {
-    let line = placed.line;
-    let results = standing.results;
+fn score_row(
+    leaderboard: &Leaderboard<'_>,
+    ranked: &RankedLine<'_>,
+    costs: Option<&Costs>,
+) -> ScoreRow {
+    let line = ranked.line;
+    let results = leaderboard.results;
     let cost = costs.and_then(|costs| costs.lines.get(&line.name));
-    let level = match standing.rival(placed) {
-        Rival::Same => LEVEL.to_owned(),
-        Rival::Nearly => format!("{LEVEL}{FRAGILE}"),
-        Rival::Behind | Rival::Apart => String::new(),
+    let level = match leaderboard.rival(ranked) {
+        AgainstBest::Same => LEVEL.to_owned(),
+        AgainstBest::Nearly => format!("{LEVEL}{FRAGILE}"),
+        AgainstBest::Behind | AgainstBest::Apart => String::new(),
     };
     let failures = line.splits.iter().filter(|split| split.failure.is_some());
     let failed = match failures.count() {
@@ -155,15 +166,17 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
     };
     let measures = 0..results.protocol.measures.len();
     ScoreRow {
-        place: place(placed),
+        place: ranked.badge(),
         name: line.name.clone(),
-        tags: tags(placed),
-        class: placed.style.class(),
-        is_base: placed.is_base,
-        is_best: placed.is_best,
+        tags: tags(ranked),
+        class: ranked.style.class(),
+        is_base: ranked.is_base,
+        is_best: ranked.is_best,
         level,
         failed,
-        cells: measures.map(|at| score_cell(standing, line, at)).collect(),
+        cells: measures
+            .map(|at| score_cell(leaderboard, line, at))
+            .collect(),
         facts: (results.facts.iter())
             .map(|name| line.fact(name).map_or(String::new(), fact))
             .collect(),
@@ -176,20 +189,20 @@ fn score_row(standing: &Standing<'_>, placed: &Placed<'_>, costs: Option<&Costs>
     }
 }
 
-fn tags(placed: &Placed<'_>) -> Vec<String> {
-    let line = placed.line;
+fn tags(ranked: &RankedLine<'_>) -> Vec<String> {
+    let line = ranked.line;
     let method = (line.method != line.name).then(|| line.method.clone());
-    let roles = [(placed.is_base, "base"), (placed.is_best, "best")];
+    let roles = [(ranked.is_base, "base"), (ranked.is_best, "best")];
     let roles = roles.into_iter().filter(|(holds, _)| *holds);
     let roles = roles.map(|(_, role)| role.to_owned());
     method.into_iter().chain(roles).collect()
 }
 
-fn score_cell(standing: &Standing<'_>, line: &Line, at: usize) -> ScoreCell {
-    let several = standing.results.protocol.splits.len() > 1;
+fn score_cell(leaderboard: &Leaderboard<'_>, line: &Line, at: usize) -> ScoreCell {
+    let several = leaderboard.results.protocol.splits.len() > 1;
     let value = line.measures.get(at);
     let deviation = value.map(|value| value.deviation).filter(|_| several);
-    let highest = standing.highest(at);
+    let highest = leaderboard.highest(at);
     ScoreCell {
         mean: value.map_or(String::new(), |value| score(value.mean)),
         deviation: deviation.map_or(String::new(), score),
@@ -201,29 +214,29 @@ fn score_cell(standing: &Standing<'_>, line: &Line, at: usize) -> ScoreCell {
 }
 
 /// Gains over the base, of all lines that have some.
-pub(crate) fn gains(standing: &Standing<'_>) -> Vec<GainRow> {
-    let results = standing.results;
-    let compared = standing.lines.iter();
+pub(crate) fn gains(leaderboard: &Leaderboard<'_>) -> Vec<GainRow> {
+    let results = leaderboard.results;
+    let compared = leaderboard.lines.iter();
     compared
-        .filter(|placed| !placed.line.against_base.is_empty())
-        .map(|placed| GainRow {
-            place: place(placed),
-            name: placed.line.name.clone(),
+        .filter(|ranked| !ranked.line.against_base.is_empty())
+        .map(|ranked| GainRow {
+            place: ranked.badge(),
+            name: ranked.line.name.clone(),
             cells: results
                 .protocol
                 .measures
                 .iter()
-                .map(|measure| gain_of(&placed.line.against_base, measure))
+                .map(|measure| gain_of(&ranked.line.against_base, measure))
                 .map(|gain| gain.map_or_else(GainCell::default, gain_cell))
                 .collect(),
-            ahead: ahead(standing, placed),
+            ahead: ahead(leaderboard, ranked),
         })
         .collect()
 }
 
-fn ahead(standing: &Standing<'_>, placed: &Placed<'_>) -> String {
-    let splits = standing.results.protocol.splits.len();
-    match standing.of_criterion(&placed.line.against_base) {
+fn ahead(leaderboard: &Leaderboard<'_>, ranked: &RankedLine<'_>) -> String {
+    let splits = leaderboard.results.protocol.splits.len();
+    match leaderboard.of_criterion(&ranked.line.against_base) {
         Some(gain) if splits > 1 => format!("{} of {splits}", gain.ahead),
         _ => String::new(),
     }
@@ -235,20 +248,20 @@ fn gain_cell(gain: &Gain) -> GainCell {
         difference: signed(gain.difference),
         interval: interval(gain.low, gain.high),
         words: gain.evidence.words(),
-        tone: tone(gain.evidence),
+        tone: tone(gain.evidence).class(),
         fragile: if fragile { FRAGILE } else { "" },
     }
 }
 
 /// The criterion on queries with and without a relevant item that training had seen, where there
 /// are judgements.
-pub(crate) fn parts(standing: &Standing<'_>) -> Vec<PartTable> {
+pub(crate) fn parts(leaderboard: &Leaderboard<'_>) -> Vec<PartTable> {
     let mut tables: Vec<PartTable> = Vec::new();
-    for placed in &standing.lines {
-        for part in &placed.line.parts {
+    for ranked in &leaderboard.lines {
+        for part in &ranked.line.parts {
             let row = PartRow {
-                place: place(placed),
-                name: placed.line.name.clone(),
+                place: ranked.badge(),
+                name: ranked.line.name.clone(),
                 mean: score(part.mean),
                 gain: part.gain.as_ref().map_or_else(GainCell::default, gain_cell),
             };
@@ -266,18 +279,18 @@ pub(crate) fn parts(standing: &Standing<'_>) -> Vec<PartTable> {
 }
 
 /// Failures, those of one line for one reason together.
-pub(crate) fn failures(standing: &Standing<'_>) -> Vec<FailureRow> {
+pub(crate) fn failures(leaderboard: &Leaderboard<'_>) -> Vec<FailureRow> {
     let mut rows = Vec::new();
-    for placed in &standing.lines {
+    for ranked in &leaderboard.lines {
         let mut reasons: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (number, split) in (1..).zip(&placed.line.splits) {
+        for (number, split) in (1..).zip(&ranked.line.splits) {
             if let Some(reason) = &split.failure {
                 reasons.entry(reason).or_default().push(number);
             }
         }
         rows.extend(reasons.into_iter().map(|(reason, numbers)| FailureRow {
-            name: placed.line.name.clone(),
-            splits: if numbers.len() == placed.line.splits.len() {
+            name: ranked.line.name.clone(),
+            splits: if numbers.len() == ranked.line.splits.len() {
                 "all".to_owned()
             } else {
                 let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
@@ -314,10 +327,10 @@ fn claim(claim: &ClaimOutcome) -> ClaimRow {
 }
 
 /// Settings of all lines.
-pub(crate) fn settings(standing: &Standing<'_>) -> Vec<SettingsRow> {
-    let criterion = standing.results.criterion();
-    let rows = standing.lines.iter();
-    rows.map(|placed| settings_row(placed.line, criterion))
+pub(crate) fn settings(leaderboard: &Leaderboard<'_>) -> Vec<SettingsRow> {
+    let criterion = leaderboard.results.criterion();
+    let rows = leaderboard.lines.iter();
+    rows.map(|ranked| settings_row(ranked.line, criterion))
         .collect()
 }
 
@@ -376,18 +389,4 @@ fn pairs(values: &BTreeMap<String, String>) -> String {
         .iter()
         .map(|(name, value)| format!("{name} = {value}"));
     pairs.collect::<Vec<_>>().join("; ")
-}
-
-fn place(placed: &Placed<'_>) -> String {
-    placed
-        .place
-        .map_or("–".to_owned(), |place| place.to_string())
-}
-
-fn tone(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Better => "better",
-        Evidence::Worse => "worse",
-        Evidence::None => "neither",
-    }
 }

@@ -1,8 +1,8 @@
 //! What the figures say, in sentences. Both forms of the report use the same ones.
 
+use crate::leaderboard::{AgainstBest, Leaderboard, RankedLine, mean};
 use crate::measures::heading;
-use crate::numbers::{count, gain, score, seconds, signed};
-use crate::standing::{Placed, Rival, Standing, mean};
+use crate::numbers::{count, gain, score, seconds};
 use metra::experiment::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
 use serde::Serialize;
 
@@ -27,26 +27,31 @@ pub(crate) struct Fact {
     pub(crate) text: String,
 }
 
+impl Fact {
+    pub(crate) fn new(term: impl Into<String>, text: impl Into<String>) -> Self {
+        Fact {
+            term: term.into(),
+            text: text.into(),
+        }
+    }
+}
+
 /// Sentences that grow.
 #[derive(Debug, Default)]
-struct Saying {
+struct Sentences {
     spans: Vec<Span>,
 }
 
-impl Saying {
+impl Sentences {
     fn say(&mut self, text: impl Into<String>) -> &mut Self {
-        self.spans.push(Span {
-            text: text.into(),
-            name: false,
-        });
+        let (text, name) = (text.into(), false);
+        self.spans.push(Span { text, name });
         self
     }
 
     fn name(&mut self, name: &str) -> &mut Self {
-        self.spans.push(Span {
-            text: name.to_owned(),
-            name: true,
-        });
+        let (text, name) = (name.to_owned(), true);
+        self.spans.push(Span { text, name });
         self
     }
 
@@ -59,15 +64,9 @@ impl Saying {
             names.len()
         };
         for (at, name) in names.iter().take(shown).enumerate() {
-            let last = at + 1 == names.len();
-            match (at, last) {
-                (0, _) => {}
-                (_, true) => {
-                    self.say(" and ");
-                }
-                (_, false) => {
-                    self.say(", ");
-                }
+            if at > 0 {
+                let last = at + 1 == names.len();
+                self.say(if last { " and " } else { ", " });
             }
             self.name(name);
         }
@@ -91,89 +90,92 @@ pub(crate) const SEEN: &str = "A query whose relevant items training had seen as
     method gains on the latter is what it will gain on items that come later.";
 
 /// The summary.
-pub(crate) fn summary(standing: &Standing<'_>) -> Vec<Remark> {
+pub(crate) fn summary(leaderboard: &Leaderboard<'_>) -> Vec<Remark> {
     let parts = [
-        best(standing),
-        memory(standing),
-        rivals(standing),
-        others(standing),
-        lost(standing),
-        failed(standing),
-        Some(choice(&standing.results.protocol)),
-        Some(many(standing)),
+        best(leaderboard),
+        memory(leaderboard),
+        rivals(leaderboard),
+        others(leaderboard),
+        lost(leaderboard),
+        failed(leaderboard),
+        Some(choice(&leaderboard.results.protocol)),
+        Some(many(leaderboard)),
     ];
     parts.into_iter().flatten().collect()
 }
 
-fn best(standing: &Standing<'_>) -> Option<Remark> {
-    let results = standing.results;
-    let criterion = heading(&results.protocol.criterion);
-    let mut saying = Saying::default();
-    let Some(best) = standing.best() else {
-        saying.say("No line was measured on every split, so none is best.");
-        return Some(saying.under("Best"));
+fn best(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
+    let results = leaderboard.results;
+    let mut sentences = Sentences::default();
+    let Some(best) = leaderboard.best() else {
+        sentences.say("No line was measured on every split, so none is best.");
+        return Some(sentences.under("Best"));
     };
     let reached = mean(best.line, results.criterion());
     let reached = reached.map_or("no value".to_owned(), score);
-    saying.name(&best.line.name);
-    saying.say(format!(" is best: {criterion} {reached}{}.", over(results)));
+    sentences.name(&best.line.name);
+    sentences.say(format!(
+        " is best: {} {reached}{}.",
+        leaderboard.criterion(),
+        over(results)
+    ));
     if best.is_base {
-        saying.say(" It is the base itself: no method is ahead of it.");
-        return Some(saying.under("Best"));
+        sentences.say(" It is the base itself: no method is ahead of it.");
+        return Some(sentences.under("Best"));
     }
-    let Some(difference) = standing.of_criterion(&best.line.against_base) else {
-        saying.say(" It could not be compared with the base query by query.");
-        return Some(saying.under("Best"));
+    let Some(difference) = leaderboard.of_criterion(&best.line.against_base) else {
+        sentences.say(" It could not be compared with the base query by query.");
+        return Some(sentences.under("Best"));
     };
-    let base = standing
+    let base = leaderboard
         .base()
         .map_or(results.base.as_str(), |base| &base.line.name);
-    saying.say(" Against the base ").name(base);
-    saying.say(format!(
+    sentences.say(" Against the base ").name(base);
+    sentences.say(format!(
         " that is {} (95 % interval){}. {}",
         gain(difference),
         ahead(difference, results),
         strength(difference, results)
     ));
-    Some(saying.under("Best"))
+    Some(sentences.under("Best"))
 }
 
 /// A gain that the best line has on seen items alone.
-fn memory(standing: &Standing<'_>) -> Option<Remark> {
-    let line = standing.best()?.line;
-    let overall = standing.of_criterion(&line.against_base)?;
+fn memory(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
+    let line = leaderboard.best()?.line;
+    let overall = leaderboard.of_criterion(&line.against_base)?;
     let unseen = line.parts.iter().find(|part| part.part == "unseen items")?;
     let new = unseen.gain.as_ref()?;
     if overall.evidence != Evidence::Better || new.evidence == Evidence::Better {
         return None;
     }
-    let mut saying = Saying::default();
-    saying.say("On the ");
-    saying.say(count(unseen.queries, "query"));
-    saying.say(" none of whose relevant items training had seen, ");
-    saying.name(&line.name);
-    saying.say(format!(
+    let mut sentences = Sentences::default();
+    sentences.say("On the ");
+    sentences.say(count(unseen.queries, "query"));
+    sentences.say(" none of whose relevant items training had seen, ");
+    sentences.name(&line.name);
+    sentences.say(format!(
         " gains nothing that could be shown ({}): its gain may be memory of known items.",
         gain(new)
     ));
-    Some(saying.under("Memory"))
+    Some(sentences.under("Memory"))
 }
 
-fn rivals(standing: &Standing<'_>) -> Option<Remark> {
-    standing.best()?;
-    let of = |wanted: Rival| names(standing, |placed| standing.rival(placed) == wanted);
-    let (same, nearly) = (of(Rival::Same), of(Rival::Nearly));
-    let mut saying = Saying::default();
+fn rivals(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
+    leaderboard.best()?;
+    let of = |wanted: AgainstBest| names(leaderboard, |ranked| leaderboard.rival(ranked) == wanted);
+    let (same, nearly) = (of(AgainstBest::Same), of(AgainstBest::Nearly));
+    let mut sentences = Sentences::default();
     match same[..] {
         [] => {
-            let behind = of(Rival::Behind).len() + nearly.len();
+            let behind = of(AgainstBest::Behind).len() + nearly.len();
             if behind < 2 {
                 return None;
             }
-            saying.say("Every other line that was compared is behind it by its 95 % interval.");
+            sentences.say("Every other line that was compared is behind it by its 95 % interval.");
         }
         _ => {
-            saying.names(&same).say(format!(
+            sentences.names(&same).say(format!(
                 " cannot be told from the best: the interval of the difference holds 0. Choose \
                  among {} by cost.",
                 if same.len() == 1 { "the two" } else { "these" }
@@ -181,21 +183,23 @@ fn rivals(standing: &Standing<'_>) -> Option<Remark> {
         }
     }
     if !nearly.is_empty() {
-        saying.say(" Allowing for all comparisons, ").names(&nearly);
-        saying.say(if same.is_empty() {
+        sentences
+            .say(" Allowing for all comparisons, ")
+            .names(&nearly);
+        sentences.say(if same.is_empty() {
             " cannot be told from it."
         } else {
             " cannot be told from it either."
         });
     }
-    Some(saying.under("Level with the best"))
+    Some(sentences.under("Level with the best"))
 }
 
-fn others(standing: &Standing<'_>) -> Option<Remark> {
+fn others(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
     let of = |wanted: Evidence| {
-        names(standing, |placed| {
-            let difference = standing.of_criterion(&placed.line.against_base);
-            !placed.is_best && difference.is_some_and(|gain| gain.evidence == wanted)
+        names(leaderboard, |ranked| {
+            let difference = leaderboard.of_criterion(&ranked.line.against_base);
+            !ranked.is_best && difference.is_some_and(|gain| gain.evidence == wanted)
         })
     };
     let (better, none, worse) = (
@@ -206,32 +210,27 @@ fn others(standing: &Standing<'_>) -> Option<Remark> {
     if better.len() + none.len() + worse.len() == 0 {
         return None;
     }
-    let mut saying = Saying::default();
-    let mut first = true;
+    let mut sentences = Sentences::default();
     for (names, words) in [
-        (better, "better than the base"),
-        (none, "no evidence of a difference"),
-        (worse, "worse than the base"),
+        (better, "Better than the base"),
+        (none, "No evidence of a difference"),
+        (worse, "Worse than the base"),
     ] {
         if names.is_empty() {
             continue;
         }
-        let start = if first { "" } else { " " };
-        let words = capital(words);
-        saying
-            .say(format!("{start}{words}: "))
-            .names(&names)
-            .say(".");
-        first = false;
+        let start = if sentences.spans.is_empty() { "" } else { " " };
+        let words = format!("{start}{words}: ");
+        sentences.say(words).names(&names).say(".");
     }
-    Some(saying.under("The others, against the base"))
+    Some(sentences.under("The others, against the base"))
 }
 
 /// Measures and queries for which the best is worse than the base.
-fn lost(standing: &Standing<'_>) -> Option<Remark> {
-    let best = standing.best().filter(|best| !best.is_base)?;
+fn lost(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
+    let best = leaderboard.best().filter(|best| !best.is_base)?;
     let gains = &best.line.against_base;
-    let mut saying = Saying::default();
+    let mut sentences = Sentences::default();
     let list = |wanted: Evidence| -> Vec<String> {
         let of = gains.iter().filter(|gain| gain.evidence == wanted);
         of.map(|difference| match wanted {
@@ -242,75 +241,75 @@ fn lost(standing: &Standing<'_>) -> Option<Remark> {
     };
     let (worse, none) = (list(Evidence::Worse), list(Evidence::None));
     if !worse.is_empty() {
-        saying.say(format!(
+        sentences.say(format!(
             "The best is worse than the base by {}. ",
             worse.join(", ")
         ));
     }
     if !none.is_empty() {
-        saying.say(format!(
+        sentences.say(format!(
             "No evidence of a difference by {}. ",
             none.join(", ")
         ));
     }
     if let Some(queries) = &best.line.queries {
         let all = queries.better + queries.equal + queries.worse;
-        let criterion = heading(&standing.results.protocol.criterion);
-        saying.say(format!(
-            "By {criterion}, {} of {} lost, {} gained and {} stayed as they were.",
+        sentences.say(format!(
+            "By {}, {} of {} lost, {} gained and {} stayed as they were.",
+            leaderboard.criterion(),
             queries.worse,
             count(all, "query"),
             queries.better,
             queries.equal
         ));
     }
-    (!saying.spans.is_empty()).then(|| saying.under("What was lost"))
+    (!sentences.spans.is_empty()).then(|| sentences.under("What was lost"))
 }
 
-fn failed(standing: &Standing<'_>) -> Option<Remark> {
-    let failed = names(standing, |placed| placed.line.failed());
+fn failed(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
+    let failed = names(leaderboard, |ranked| ranked.line.failed());
     if failed.is_empty() {
         return None;
     }
-    let mut saying = Saying::default();
-    saying.names(&failed).say(
+    let mut sentences = Sentences::default();
+    sentences.names(&failed).say(
         " failed on at least one split; they have no place and no intervals, and their reasons are \
          listed below.",
     );
-    Some(saying.under("Failed"))
+    Some(sentences.under("Failed"))
 }
 
 fn choice(protocol: &ProtocolFacts) -> Remark {
-    let mut saying = Saying::default();
+    let mut sentences = Sentences::default();
     let criterion = heading(&protocol.criterion);
     if protocol.budget > 1 {
-        saying.say(format!(
+        sentences.say(format!(
             "Chosen by {criterion} on the validation part of each split, at most {} a method; test \
              parts were read once, with what had been chosen.",
             count(protocol.budget, "setting")
         ));
     } else {
-        saying.say(format!(
+        sentences.say(format!(
             "One setting a method, fixed beforehand; what is chosen after the fit (score, number of \
              steps) was chosen by {criterion} on the validation part. Test parts were read once."
         ));
     }
     if let Some(factor) = protocol.halving {
-        saying.say(format!(
+        sentences.say(format!(
             " Long trials were stopped early: of each round the best 1 in {factor} went on."
         ));
     }
-    saying.under("Settings")
+    sentences.under("Settings")
 }
 
-fn many(standing: &Standing<'_>) -> Remark {
-    let protocol = &standing.results.protocol;
-    let mut saying = Saying::default();
+fn many(leaderboard: &Leaderboard<'_>) -> Remark {
+    let protocol = &leaderboard.results.protocol;
+    let mut sentences = Sentences::default();
     let resamples = protocol.resamples;
-    let mut gains = standing
+    let mut gains = leaderboard
         .lines
         .iter()
-        .flat_map(|placed| &placed.line.against_base);
+        .flat_map(|ranked| &ranked.line.against_base);
     let drawn = gains.next().map_or("queries".to_owned(), |gain| {
         // Queries of one identity rise and fall together, so identities are drawn where they differ.
         if gain.clusters < gain.queries {
@@ -319,12 +318,12 @@ fn many(standing: &Standing<'_>) -> Remark {
             count(gain.queries, "query")
         }
     });
-    saying.say(format!(
+    sentences.say(format!(
         "Intervals are paired bootstrap intervals of 95 %: {resamples} resamples of {drawn}."
     ));
     if protocol.comparisons > 1 {
         let comparisons = protocol.comparisons;
-        saying.say(format!(
+        sentences.say(format!(
             " Of {comparisons} such intervals at once, some miss 0 by luck alone, so a second, \
              wider one allows for all of them (Bonferroni, {:.2} % each). A gain that only the \
              first supports is marked *. The best was picked by the same test figures, which \
@@ -332,41 +331,37 @@ fn many(standing: &Standing<'_>) -> Remark {
             100.0 - 5.0 / comparisons as f64
         ));
     }
-    saying.under("How sure")
+    sentences.under("How sure")
 }
 
 /// How it was compared, term by term.
 pub(crate) fn protocol(results: &Results) -> Vec<Fact> {
     let protocol = &results.protocol;
-    let fact = |term: &str, text: String| Fact {
-        term: term.to_owned(),
-        text,
-    };
     let measures: Vec<String> = protocol.measures.iter().map(|name| heading(name)).collect();
     let mut facts = vec![
-        fact("Judged", protocol.protocol.clone()),
-        fact("Held out", protocol.holdout.clone()),
-        fact("Splits", splits(&protocol.splits, protocol.folds)),
-        fact("Measures", measures.join(", ")),
-        fact("Criterion", heading(&protocol.criterion)),
-        fact(
+        Fact::new("Judged", protocol.protocol.clone()),
+        Fact::new("Held out", protocol.holdout.clone()),
+        Fact::new("Splits", splits(&protocol.splits, protocol.folds)),
+        Fact::new("Measures", measures.join(", ")),
+        Fact::new("Criterion", heading(&protocol.criterion)),
+        Fact::new(
             "Settings a method",
             format!("at most {} on each split", protocol.budget),
         ),
     ];
     if let Some(factor) = protocol.halving {
-        facts.push(fact("Successive halving", format!("factor {factor}")));
+        facts.push(Fact::new("Successive halving", format!("factor {factor}")));
     }
     if let Some(rerank) = &protocol.rerank {
-        facts.push(fact("Re-ranking", rerank.clone()));
+        facts.push(Fact::new("Re-ranking", rerank.clone()));
     }
     let intervals = format!(
         "paired bootstrap, {} resamples; the wide ones allow for {}",
         protocol.resamples,
         count(protocol.comparisons, "comparison")
     );
-    facts.push(fact("Intervals", intervals));
-    facts.push(fact("Seed", protocol.seed.to_string()));
+    facts.push(Fact::new("Intervals", intervals));
+    facts.push(Fact::new("Seed", protocol.seed.to_string()));
     facts
 }
 
@@ -449,15 +444,12 @@ fn splits(splits: &[Sizes], folds: bool) -> String {
     )
 }
 
-fn names<'a>(standing: &Standing<'a>, keep: impl Fn(&Placed<'a>) -> bool) -> Vec<&'a str> {
-    let kept = standing.lines.iter().filter(|placed| keep(placed));
-    kept.map(|placed| placed.line.name.as_str()).collect()
-}
-
-fn capital(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase());
-    first.into_iter().flatten().chain(letters).collect()
+fn names<'a>(
+    leaderboard: &Leaderboard<'a>,
+    keep: impl Fn(&RankedLine<'a>) -> bool,
+) -> Vec<&'a str> {
+    let kept = leaderboard.lines.iter().filter(|ranked| keep(ranked));
+    kept.map(|ranked| ranked.line.name.as_str()).collect()
 }
 
 /// Of how many claims what came.
@@ -487,22 +479,22 @@ pub(crate) fn data(results: &Results) -> Vec<Fact> {
         ("Digest of the supervision", &results.data.supervision),
     ];
     let known = facts.into_iter().filter(|(_, text)| !text.is_empty());
-    known
-        .map(|(term, text)| Fact {
-            term: term.to_owned(),
-            text: text.clone(),
-        })
-        .collect()
+    known.map(|(term, text)| Fact::new(term, text)).collect()
 }
 
-/// The size of a gain, what is known of it, and its tone.
-pub(crate) fn verdict(gain: &Gain) -> (String, &'static str, &'static str) {
-    let (words, tone) = match (gain.evidence, gain.adjusted) {
-        (Evidence::None, _) => ("no evidence", "neither"),
-        (Evidence::Better, Evidence::None) => ("better, but not after adjusting", "better"),
-        (Evidence::Better, _) => ("better", "better"),
-        (Evidence::Worse, Evidence::None) => ("worse, but not after adjusting", "worse"),
-        (Evidence::Worse, _) => ("worse", "worse"),
-    };
-    (signed(gain.difference), words, tone)
+/// What is known of a gain.
+pub(crate) fn verdict(gain: &Gain) -> &'static str {
+    match (gain.evidence, gain.adjusted) {
+        (Evidence::None, _) => "no evidence",
+        (Evidence::Better, Evidence::None) => "better, but not after adjusting",
+        (Evidence::Better, _) => "better",
+        (Evidence::Worse, Evidence::None) => "worse, but not after adjusting",
+        (Evidence::Worse, _) => "worse",
+    }
+}
+
+/// The paragraphs of a text, which blank lines separate.
+pub(crate) fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split("\n\n").map(str::trim);
+    parts.filter(|part| !part.is_empty())
 }

@@ -1,6 +1,6 @@
 //! The one error type of stores: every variant names the store or file, and what was found there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What stores return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,7 +50,30 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+    pub(crate) fn found(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Error::Found {
+            place: place.into(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn file(path: &Path, problem: impl Into<String>) -> Self {
+        Error::found(path.display().to_string(), problem)
+    }
+
+    pub(crate) fn unsupported(
+        format: impl Into<String>,
+        what: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> Self {
+        Error::Unsupported {
+            format: format.into(),
+            what: what.into(),
+            instead: instead.into(),
+        }
+    }
+
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io {
             path: path.to_owned(),
             source,

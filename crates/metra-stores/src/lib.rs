@@ -2,14 +2,15 @@
 //! formats that people run. The algebra of plans is `metra::model::Plan`; nothing here decides what a
 //! store must hold.
 
+mod bytes;
 mod error;
 pub mod export;
 pub mod index;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod provenance;
 mod sql;
-mod written;
 
 pub use error::{Error, Result};
+pub use provenance::{Provenance as Written, digest};
 pub use sql::TableName;
-pub use written::{Written, digest};

@@ -46,9 +46,9 @@ impl FromStr for TableName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::Found {
-            place: format!("the table {text}"),
-            problem: "expected table, schema.table or the same in double quotes".into(),
+        let bad = || {
+            let problem = "expected table, schema.table or the same in double quotes";
+            Error::found(format!("the table {text}"), problem)
         };
         let (first, rest) = part(text).ok_or_else(bad)?;
         let name = match rest {
@@ -56,16 +56,13 @@ impl FromStr for TableName {
                 schema: None,
                 table: first,
             },
-            Some(rest) => {
-                let (table, rest) = part(rest).ok_or_else(bad)?;
-                if rest.is_some() {
-                    return Err(bad());
-                }
-                TableName {
+            Some(rest) => match part(rest) {
+                Some((table, None)) => TableName {
                     schema: Some(first),
                     table,
-                }
-            }
+                },
+                _ => return Err(bad()),
+            },
         };
         name.quoted()?;
         Ok(name)
@@ -106,10 +103,8 @@ pub(crate) fn identifier(name: &str) -> Result<String> {
     } else {
         return Ok(format!("\"{}\"", name.replace('"', "\"\"")));
     };
-    Err(Error::Found {
-        place: format!("the name {name:?}"),
-        problem: format!("expected {expected}, but found {} bytes", name.len()),
-    })
+    let problem = format!("expected {expected}, but found {} bytes", name.len());
+    Err(Error::found(format!("the name {name:?}"), problem))
 }
 
 /// The operator by which pgvector orders.

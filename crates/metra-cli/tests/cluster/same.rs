@@ -318,7 +318,9 @@ fn learners_by_passes_agree_with_the_command() {
     };
     for method in ["pca", "lda", "kissme", "xqda", "slr"] {
         let table = here.open(&made.address(), Cut::Rows(600)).unwrap();
-        let away = here.train(table, &fit(&pipeline(method)), &mut |_| {}).unwrap();
+        let away = here
+            .train(table, &fit(&pipeline(method)), &mut |_| {})
+            .unwrap();
         let one = single(&made, &made.address(), method);
         let embedded = |model: &metra::model::Model| {
             use metra::model::Embedding;
@@ -334,6 +336,8 @@ fn learners_by_passes_agree_with_the_command() {
         }
     }
     let table = here.open(&made.address(), Cut::Rows(600)).unwrap();
-    let error = here.train(table, &fit(&pipeline("lfda")), &mut |_| {}).unwrap_err();
+    let error = here
+        .train(table, &fit(&pipeline("lfda")), &mut |_| {})
+        .unwrap_err();
     assert!(error.to_string().contains("lda, "), "{error}");
 }

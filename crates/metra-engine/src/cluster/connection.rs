@@ -1,7 +1,8 @@
 //! One connection to a scheduler, for Ballista's protocol and for its page, with a limit on every
 //! wait.
 
-use super::{Address, MESSAGE_SIZE};
+use super::Address;
+use super::session::MESSAGE_SIZE;
 use crate::{Error, Result};
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use serde::de::DeserializeOwned;

@@ -6,7 +6,8 @@
 //! behind.
 
 use super::connection::Connection;
-use super::{Address, Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config, status};
+use super::session::{MESSAGE_SIZE, end_signal, runtime, session_config};
+use super::{Address, Identity, status};
 use crate::{Error, Result};
 use ballista_core::RuntimeProducer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
@@ -65,7 +66,7 @@ impl Options {
     }
 }
 
-/// What is told when an executor has joined.
+/// What the caller learns when an executor has joined.
 #[derive(Clone, Debug)]
 pub struct Joined {
     /// Its id.
@@ -97,7 +98,7 @@ pub fn run(options: &Options, joined: &dyn Fn(&Joined)) -> Result<()> {
 async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Result<()> {
     tokio::select! {
         checked = check_scheduler(options) => checked?,
-        () = asked_to_end() => return Ok(()),
+        () = end_signal() => return Ok(()),
     }
     let (results, tasks) = ports(options.bind)?;
     let health = ExecutorHealth::new();
@@ -138,7 +139,7 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
     };
     tokio::select! {
         biased;
-        () = asked_to_end() => {
+        () = end_signal() => {
             tracing::info!("the executor leaves");
             // Ballista hears the same signal and tells the scheduler.
             if tokio::time::timeout(LEAVING, &mut process).await.is_err() {

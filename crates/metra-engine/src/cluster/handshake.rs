@@ -24,7 +24,8 @@ pub struct Identity {
 impl Identity {
     /// The identity of this build.
     pub fn here() -> Self {
-        let mut passes: Vec<String> = crate::passes().into_iter().map(str::to_owned).collect();
+        let names = metra::passes::ALL.iter().map(metra::passes::Pass::name);
+        let mut passes: Vec<String> = names.map(str::to_owned).collect();
         passes.sort_unstable();
         Identity {
             metra: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,11 +1,11 @@
-//! A job that does nothing but answer: one row a shard, from the process that ran it. It shows that
+//! A job that does nothing but answer: one row per shard, from the process that ran it. It shows that
 //! plans travel, tasks run and results come back (`metra cluster status --try`), and with a pause it
 //! is a job of known length for tests.
 //!
 //! Its stage stands above a source in memory, one row and one key a partition, because Ballista cuts
 //! only sources that it knows down to a task's share.
 
-use super::{Cluster, Identity, JobProgress};
+use super::{Cluster, JobProgress};
 use crate::operators::{Stage, StageExec};
 use crate::{Error, Result};
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
@@ -14,9 +14,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{downcast_value, internal_err};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result as EngineResult;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
-use futures::StreamExt;
+use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -70,34 +68,6 @@ pub fn plan(shards: usize, pause: Duration) -> EngineResult<Arc<dyn ExecutionPla
         source,
         Arc::new(Stage::Hello(pause)),
     )))
-}
-
-/// Answer every row of a partition after a pause.
-pub(crate) fn run(pause: Duration, shards: SendableRecordBatchStream) -> SendableRecordBatchStream {
-    let answers = shards.then(move |batch| async move {
-        let batch = batch?;
-        tokio::time::sleep(pause * batch.num_rows() as u32).await;
-        answer(&batch)
-    });
-    Box::pin(RecordBatchStreamAdapter::new(answer_schema(), answers))
-}
-
-pub(crate) fn answer_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("shard", DataType::UInt64, false),
-        Field::new("process", DataType::UInt32, false),
-        Field::new("build", DataType::Utf8, false),
-    ]))
-}
-
-fn answer(shards: &RecordBatch) -> EngineResult<RecordBatch> {
-    let rows = shards.num_rows();
-    let columns: Vec<ArrayRef> = vec![
-        Arc::clone(shards.column(0)),
-        Arc::new(UInt32Array::from(vec![std::process::id(); rows])),
-        Arc::new(StringArray::from(vec![Identity::here().short(); rows])),
-    ];
-    Ok(RecordBatch::try_new(answer_schema(), columns)?)
 }
 
 fn read(batch: &RecordBatch, answers: &mut Vec<Answer>) -> EngineResult<()> {

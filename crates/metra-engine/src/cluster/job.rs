@@ -4,8 +4,9 @@
 //! itself (nothing could be cancelled or shown) and waits without limit.
 
 use super::connection::Connection;
+use super::session::{MESSAGE_SIZE, runtime, session_config};
 use super::status::{self, ClusterStatus, JOB_PAGE, JobState, JobStatus};
-use super::{Address, Identity, MESSAGE_SIZE, runtime, session_config};
+use super::{Address, Identity};
 use crate::{Error, Result};
 use ballista_core::client::BallistaClient;
 use ballista_core::config::BALLISTA_JOB_NAME;
@@ -38,7 +39,7 @@ const KNOWN_NO_MORE: Duration = Duration::from_secs(2);
 /// Opening a connection to an executor, and waiting for its next batch.
 const FETCH_BEGIN: Duration = Duration::from_secs(10);
 const FETCH_NEXT: Duration = Duration::from_secs(60);
-/// Calls that tidy up and whose failure is no news.
+/// Calls that clean up and whose failure is not reported.
 const TIDYING: Duration = Duration::from_secs(1);
 /// Partitions fetched at the same time.
 const FETCHES: usize = 8;
@@ -114,8 +115,8 @@ impl Cluster {
         self.runtime.block_on(status::ask(&self.connection))
     }
 
-    /// Run a plan and return its rows, in the order of its partitions. `watch` is told how far it
-    /// is, several times a second; setting `stop` cancels the job. The job is also cancelled when
+    /// Run a plan and return its rows, in the order of its partitions. `watch` is called with its progress
+    /// several times per second; setting `stop` cancels the job. The job is also cancelled when
     /// this function ends in any other way than with its results.
     pub fn run(
         &self,
@@ -125,14 +126,14 @@ impl Cluster {
         stop: Option<&AtomicBool>,
     ) -> Result<Vec<RecordBatch>> {
         let plan = encode(plan, name)?;
-        let job = Submitted {
+        let job = JobGuard {
             cluster: self,
             id: RefCell::new(None),
         };
         self.runtime.block_on(async {
             tokio::select! {
                 outcome = self.run_until_fetched(plan, name, watch, &job) => outcome,
-                () = asked(stop) => Err(metra::Error::Interrupted.into()),
+                () = stop_requested(stop) => Err(metra::Error::Interrupted.into()),
             }
         })
     }
@@ -142,7 +143,7 @@ impl Cluster {
         plan: Vec<u8>,
         name: &str,
         watch: &dyn Fn(JobProgress),
-        job: &Submitted<'_>,
+        job: &JobGuard<'_>,
     ) -> Result<Vec<RecordBatch>> {
         let mut run = 1;
         loop {
@@ -302,12 +303,12 @@ impl Drop for Cluster {
 }
 
 /// Cancels its job when dropped before the end.
-struct Submitted<'a> {
+struct JobGuard<'a> {
     cluster: &'a Cluster,
     id: RefCell<Option<String>>,
 }
 
-impl Submitted<'_> {
+impl JobGuard<'_> {
     fn begins(&self, id: &str) {
         *self.id.borrow_mut() = Some(id.to_owned());
     }
@@ -317,7 +318,7 @@ impl Submitted<'_> {
     }
 }
 
-impl Drop for Submitted<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             self.cluster.cancel(&id);
@@ -350,7 +351,7 @@ async fn with_executors(connection: &Connection, identity: &Identity) -> Result<
     }
 }
 
-/// A plan as it travels.
+/// The encoded plan.
 fn encode(plan: Arc<dyn ExecutionPlan>, name: &str) -> Result<Vec<u8>> {
     let failed = |e| Error::engine(format!("writing the plan of {name}"), e);
     let node = PhysicalPlanNode::try_from_physical_plan(plan, crate::operators::codec().as_ref());
@@ -372,7 +373,7 @@ fn encode(plan: Arc<dyn ExecutionPlan>, name: &str) -> Result<Vec<u8>> {
 }
 
 /// Ends when the caller wants to stop.
-async fn asked(stop: Option<&AtomicBool>) {
+async fn stop_requested(stop: Option<&AtomicBool>) {
     let Some(stop) = stop else {
         return std::future::pending().await;
     };

@@ -4,8 +4,9 @@
 //! Departs from Ballista's own `start_server` in that the port is bound first (0 asks for a free
 //! one), that a page of ours is served beside its protocol, and that a signal ends it.
 
-use super::board::{Board, Server, routes};
-use super::{Identity, MESSAGE_SIZE, asked_to_end, runtime, session_config};
+use super::Identity;
+use super::session::{MESSAGE_SIZE, end_signal, runtime, session_config};
+use super::status_api::{Server, StatusApi, routes};
 use crate::{Error, Result};
 use axum::serve::ListenerExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
@@ -105,7 +106,7 @@ async fn serve(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
         .await
         .map_err(starting)?;
 
-    let board = Board {
+    let api = StatusApi {
         server: server.clone(),
         identity: Arc::new(options.identity.clone()),
         executor_timeout: options.executor_timeout,
@@ -115,7 +116,7 @@ async fn serve(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
         .max_decoding_message_size(MESSAGE_SIZE);
     let router = tonic::service::Routes::new(protocol)
         .into_axum_router()
-        .merge(routes(board));
+        .merge(routes(api));
     // Many small messages: none waits for the next to fill a packet.
     let listener = listener.tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
@@ -128,8 +129,8 @@ async fn serve(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
             listener,
             router.into_make_service_with_connect_info::<SocketAddr>(),
         ) => ended.map_err(|e| Error::engine(format!("serving on {address}"), e)),
-        () = super::slots::keep(server.clone()) => Ok(()),
-        () = asked_to_end() => {
+        () = super::slots::watch(server.clone()) => Ok(()),
+        () = end_signal() => {
             match server.running_job_number() {
                 0 => tracing::info!("the scheduler stops"),
                 jobs => tracing::warn!("the scheduler stops; its {jobs} running jobs are lost"),

@@ -7,7 +7,7 @@
 //! at: an executor without a task while tasks wait is first offered again, and if that changes nothing
 //! its slots are given back.
 
-use super::board::Server;
+use super::status_api::Server;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpc;
 use ballista_core::serde::protobuf::{UpdateTaskStatusParams, task_status};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const OFFER: u32 = 2;
 const GIVE_BACK: u32 = 4;
 
-/// Look for ever.
-pub(super) async fn keep(server: Server) {
+/// Look at the executors for as long as the scheduler runs.
+pub(super) async fn watch(server: Server) {
     let mut idle: BTreeMap<String, u32> = BTreeMap::new();
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;

@@ -1,7 +1,8 @@
 //! What a scheduler tells of itself: its build, its executors and its jobs.
 
 use super::connection::Connection;
-use super::{Address, Identity, runtime};
+use super::session::runtime;
+use super::{Address, Identity};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 

@@ -3,10 +3,10 @@
 //! A row's shard is one of those that its class was dealt to, usually one alone. The place is a random number keyed by the row's own number,
 //! so that a shard's order is a shuffle that depends on the seed alone.
 
-use super::{Position, column};
-use crate::carried::Carried;
-use crate::columns::Names;
+use super::Position;
+use crate::columns::{Names, column};
 use crate::error::{from_engine, within};
+use crate::payload::Payload;
 use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
@@ -26,14 +26,14 @@ pub(crate) const TARGET: &str = "__metra_target";
 /// Column with the place of a row in it.
 pub(crate) const PLACE: &str = "__metra_place";
 
-/// Which class goes where, as it travels.
+/// The shards of every class, as a plan encodes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssignWork {
     /// Column of the classes.
     pub(crate) classes: String,
     /// Names of the classes, and the shards among which the rows of each are spread:
     /// `(Vec<String>, Vec<Vec<u64>>)`.
-    pub(crate) shards: Carried,
+    pub(crate) shards: Payload,
     /// Seed of the shuffle.
     pub(crate) seed: u64,
 }
@@ -55,7 +55,7 @@ pub(super) fn run(
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
 ) -> SendableRecordBatchStream {
-    let assigning = Assigning {
+    let assigning = AssignStream {
         input,
         runtime,
         work,
@@ -71,7 +71,7 @@ pub(super) fn run(
     Box::pin(RecordBatchStreamAdapter::new(schema, rows))
 }
 
-struct Assigning {
+struct AssignStream {
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
     work: AssignWork,
@@ -81,7 +81,7 @@ struct Assigning {
     keys: Vec<u32>,
 }
 
-impl Assigning {
+impl AssignStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if self.known.is_none() {
             let bytes = self.work.shards.unpack(&self.runtime).await?;

@@ -1,6 +1,6 @@
-//! Results on their way between machines: a row for every block of a part.
+//! Results as they are sent between machines: a row for every block of a part.
 //!
-//! A message of the engine has a limit, so a large result travels in many rows. Blocks of the same
+//! A message of the engine has a limit, so a large result is sent in many rows. Blocks of the same
 //! part and number belong together whatever shard they come from, and are merged on their own.
 
 use crate::Result;
@@ -36,7 +36,7 @@ pub(crate) struct Block {
     pub(crate) content: Part,
 }
 
-/// The blocks of what a shard has to say, one row a batch, so that no batch is large.
+/// The blocks of what a shard has to say, one row per batch, so that no batch is large.
 pub(crate) fn of_shard(shard: u64, parts: Vec<Part>) -> EngineResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     for (part, whole) in (0..).zip(parts) {

@@ -15,7 +15,7 @@ pub(crate) fn codec() -> Arc<dyn PhysicalExtensionCodec> {
     Arc::new(Codec::default())
 }
 
-/// Begins the bytes of an operator of ours. No message of Ballista's begins like this: the first
+/// Begins the bytes of an operator of this crate. No message of Ballista's begins like this: the first
 /// byte would be a field of a kind that does not exist.
 const MARK: &[u8] = b"\x07metra";
 

@@ -1,11 +1,11 @@
-//! Rows embedded by a model and written to Parquet, one file a shard.
+//! Rows embedded by a model and written to Parquet, one file per shard.
 //!
 //! A file has the name of its shard and appears as a whole, so that a task that is run again after a
 //! loss writes the same bytes to the same place, and nothing is there twice.
 
-use super::column;
-use crate::carried::Carried;
-use crate::columns::{Names, Vectors};
+use super::shard_file::{ShardFile, writer};
+use crate::columns::{Names, Vectors, column};
+use crate::payload::Payload;
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::arrow::array::{ArrayRef, FixedSizeListArray, RecordBatch};
@@ -13,8 +13,6 @@ use datafusion::arrow::array::{Float16Array, Float32Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::Compression;
-use datafusion::parquet::file::properties::WriterProperties;
 use half::f16;
 use metra::data::{Batch, Part};
 use metra::execute::encode;
@@ -26,11 +24,11 @@ use std::sync::Arc;
 /// Bytes of vectors in a row group.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
-/// What to embed, as it travels.
+/// What to embed, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EmbedWork {
     /// The model's bytes.
-    pub(crate) model: Carried,
+    pub(crate) model: Payload,
     /// Column of the vectors, and their length.
     pub(crate) vectors: (String, u64),
     /// Column of the groups, where the model wants one.
@@ -45,15 +43,6 @@ pub(crate) struct EmbedWork {
     pub(crate) folder: String,
 }
 
-/// What was written of a shard.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Written {
-    /// Rows in the file.
-    pub(crate) rows: u64,
-    /// Its bytes.
-    pub(crate) bytes: u64,
-}
-
 /// The work with its model read, and buffers.
 pub(crate) struct EmbedTool {
     work: EmbedWork,
@@ -65,7 +54,7 @@ pub(crate) struct EmbedTool {
     embedded: RowBuf,
 }
 
-/// A shard on its way.
+/// A shard whose file is being written.
 pub(crate) struct Embedding {
     shard: u64,
     place: Place,
@@ -136,12 +125,8 @@ impl EmbedTool {
         let writer = match &mut embedding.writer {
             Some(writer) => writer,
             none => {
-                let numbers = ROW_GROUP_BYTES / (4 * self.embedded.dim().max(1));
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::UNCOMPRESSED)
-                    .set_max_row_group_row_count(Some(numbers.max(1024)));
-                let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build()));
-                none.insert(writer.map_err(|e| failed(&e))?)
+                let rows = ROW_GROUP_BYTES / (4 * self.embedded.dim().max(1));
+                none.insert(writer(schema, rows.max(1024)).map_err(|e| failed(&e))?)
             }
         };
         writer.write(&out).map_err(|e| failed(&e))
@@ -177,7 +162,7 @@ impl Embedding {
         };
         let bytes = writer.into_inner();
         let bytes = bytes.map_err(|e| Error::engine("writing embedded rows", e))?;
-        let written = Written {
+        let written = ShardFile {
             rows: self.rows,
             bytes: bytes.len() as u64,
         };

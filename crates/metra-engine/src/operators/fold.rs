@@ -6,7 +6,8 @@
 use super::blocks::{of_shard, schema};
 use super::embed::{EmbedTool, EmbedWork, Embedding};
 use super::pass::{PassTool, PassWork};
-use super::{Position, pause, shard_and_first};
+use super::pause::pause;
+use super::{Position, shard_and_first};
 use crate::error::{from_engine, within};
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
@@ -20,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What is done with the rows of every shard, as it travels.
+/// The work on the rows of every shard, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// A pass of the library.
     Pass(PassWork),
-    /// The rows embedded, written to a file a shard.
+    /// The rows embedded, written to one file per shard.
     Embed(EmbedWork),
 }
 
@@ -44,7 +45,7 @@ pub(super) fn run(
     input: SendableRecordBatchStream,
     runtime: Arc<RuntimeEnv>,
 ) -> SendableRecordBatchStream {
-    let folding = Folding {
+    let folding = FoldStream {
         input,
         work,
         runtime,
@@ -61,14 +62,14 @@ pub(super) fn run(
     Box::pin(RecordBatchStreamAdapter::new(schema(), blocks))
 }
 
-/// One partition on its way.
-struct Folding {
+/// The state of one partition.
+struct FoldStream {
     input: SendableRecordBatchStream,
     work: Work,
     runtime: Arc<RuntimeEnv>,
     tool: Option<Tool>,
     position: Position,
-    open: Option<Open>,
+    open: Option<OpenShard>,
     done: VecDeque<RecordBatch>,
     is_over: bool,
 }
@@ -80,18 +81,18 @@ enum Tool {
 }
 
 /// The shard that is being read.
-struct Open {
+struct OpenShard {
     shard: u64,
-    folded: Folded,
+    folded: ShardState,
 }
 
-/// What is known of it so far.
-enum Folded {
+/// The state of its work.
+enum ShardState {
     Pass(Started),
     Embed(Box<Embedding>),
 }
 
-impl Folding {
+impl FoldStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.done.pop_front() {
@@ -115,7 +116,7 @@ impl Folding {
                 Some(batch) => {
                     self.see(&batch).await?;
                     let open = self.open.as_ref().map(|open| &open.folded);
-                    if matches!(open, Some(Folded::Pass(started)) if started.is_done()) {
+                    if matches!(open, Some(ShardState::Pass(started)) if started.is_done()) {
                         // Nothing that follows is asked for, so that it is not read.
                         self.is_over = true;
                         self.close().await?;
@@ -143,17 +144,19 @@ impl Folding {
         };
         let open = match &mut self.open {
             Some(open) => open,
-            none => none.insert(Open {
+            none => none.insert(OpenShard {
                 shard,
                 folded: match tool {
-                    Tool::Pass(pass) => Folded::Pass(pass.start(shard)?),
-                    Tool::Embed(embed) => Folded::Embed(Box::new(embed.start(shard)?)),
+                    Tool::Pass(pass) => ShardState::Pass(pass.start(shard)?),
+                    Tool::Embed(embed) => ShardState::Embed(Box::new(embed.start(shard)?)),
                 },
             }),
         };
         match (tool, &mut open.folded) {
-            (Tool::Pass(pass), Folded::Pass(started)) => pass.update(started, batch, row),
-            (Tool::Embed(embed), Folded::Embed(embedding)) => embed.update(embedding, batch, row),
+            (Tool::Pass(pass), ShardState::Pass(started)) => pass.update(started, batch, row),
+            (Tool::Embed(embed), ShardState::Embed(embedding)) => {
+                embed.update(embedding, batch, row)
+            }
             _ => Err(Error::engine("folding a shard", "the work has changed")),
         }
     }
@@ -164,8 +167,8 @@ impl Folding {
         };
         pause("METRA_TEST_PAUSE_FOLD").await;
         let parts = match open.folded {
-            Folded::Pass(started) => started.close()?,
-            Folded::Embed(embedding) => embedding.close(&self.runtime).await?,
+            ShardState::Pass(started) => started.close()?,
+            ShardState::Embed(embedding) => embedding.close(&self.runtime).await?,
         };
         let blocks = of_shard(open.shard, parts);
         (self.done).extend(blocks.map_err(|e| Error::engine("writing a result", e))?);

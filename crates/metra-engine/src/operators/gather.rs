@@ -1,12 +1,12 @@
 //! The operator that gathers the rows of training shards and writes each to a file.
 //!
 //! Rows arrive in any order and are put into that of their places, so that a file has the same bytes
-//! however they travelled. A shard must fit into memory: it is what a task of a round works on.
+//! whatever order they arrived in. A shard must fit into memory: it is what a task of a round works on.
 
 use super::assign::{PLACE, TARGET};
 use super::blocks::{of_shard, schema};
-use super::column;
-use super::embed::Written;
+use super::shard_file::{ShardFile, writer};
+use crate::columns::column;
 use crate::error::{from_engine, within};
 use crate::stores::Place;
 use crate::{Error, Result};
@@ -15,9 +15,6 @@ use datafusion::arrow::compute::{concat_batches, sort_to_indices, take_record_ba
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::Compression;
-use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 use metra::data::Part;
@@ -56,7 +53,7 @@ async fn gather(
     for (shard, batches) in shards {
         let rows = in_order(&batches)?;
         let bytes = parquet(&rows)?;
-        let written = Written {
+        let written = ShardFile {
             rows: rows.num_rows() as u64,
             bytes: bytes.len() as u64,
         };
@@ -101,12 +98,7 @@ fn in_order(batches: &[RecordBatch]) -> Result<RecordBatch> {
 
 fn parquet(rows: &RecordBatch) -> Result<Vec<u8>> {
     let failed = |e: datafusion::parquet::errors::ParquetError| Error::engine("writing rows", e);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::UNCOMPRESSED)
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .build();
-    let mut writer =
-        ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).map_err(failed)?;
+    let mut writer = writer(rows.schema(), ROW_GROUP).map_err(failed)?;
     writer.write(rows).map_err(failed)?;
     writer.into_inner().map_err(failed)
 }

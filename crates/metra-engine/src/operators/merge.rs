@@ -5,7 +5,7 @@
 //! no rows says nothing: what waited for it is merged at the end.
 
 use super::blocks::{Block, batch, read, schema};
-use super::pause;
+use super::pause::pause;
 use crate::error::within;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
@@ -24,7 +24,7 @@ pub(super) fn run(input: SendableRecordBatchStream) -> SendableRecordBatchStream
 }
 
 async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
-    let mut merging: BTreeMap<(u64, u64), Merging> = BTreeMap::new();
+    let mut merging: BTreeMap<(u64, u64), MergedBlock> = BTreeMap::new();
     pause("METRA_TEST_PAUSE_MERGE").await;
     while let Some(batch) = input.try_next().await? {
         for block in read(&batch)? {
@@ -46,15 +46,15 @@ async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// One block on its way: what is merged, the next shard's number, and what came too early.
+/// One block: what is merged so far, the next shard's number, and what came too early.
 #[derive(Default)]
-struct Merging {
+struct MergedBlock {
     merged: Option<Part>,
     next: u64,
     waiting: BTreeMap<u64, Part>,
 }
 
-impl Merging {
+impl MergedBlock {
     fn take(&mut self, shard: u64, content: Part) -> metra::Result<()> {
         if matches!(content, Part::Said(_)) {
             // No other shard has this block.
@@ -97,7 +97,7 @@ mod tests {
         // Large and small numbers: sums in another order differ.
         let values = [1e16, 3.0, -1e16, 5.0, 7.0];
         let merged = |order: &[u64]| {
-            let mut merging = Merging::default();
+            let mut merging = MergedBlock::default();
             for shard in order {
                 let content = Part::Sum(vec![values[*shard as usize]]);
                 merging.take(*shard, content).unwrap();
@@ -111,7 +111,7 @@ mod tests {
         let without = (((values[0] + values[2]) + values[3]) + values[4]).to_bits();
         assert_eq!(merged(&[4, 3, 0, 2]), without);
         assert_ne!(in_order, without);
-        let mut merging = Merging::default();
+        let mut merging = MergedBlock::default();
         merging.take(1, Part::Sum(vec![1.0])).unwrap();
         assert!(merging.take(1, Part::Sum(vec![1.0])).is_err());
         merging.take(0, Part::Sum(vec![1.0])).unwrap();

@@ -1,8 +1,7 @@
 //! A pass of the library over the rows of a shard: by name, with settings by value or by address.
 
-use super::column;
-use crate::carried::Carried;
-use crate::columns::{Names, Vectors};
+use crate::columns::{Names, Vectors, column};
+use crate::payload::Payload;
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -12,28 +11,28 @@ use metra::passes::{Incoming, Ready, Started};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A pass as it travels.
+/// A pass as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PassWork {
     /// Name of the pass.
     pub(crate) name: String,
     /// Its settings.
-    pub(crate) spec: Carried,
+    pub(crate) spec: Payload,
     /// What rows are keyed by.
-    pub(crate) keys: Keyed,
+    pub(crate) keys: KeySource,
     /// Models whose preparation comes first.
-    pub(crate) prepare: Vec<Carried>,
+    pub(crate) prepare: Vec<Payload>,
     /// Column of the vectors, and their length.
     pub(crate) vectors: (String, u64),
     /// Column of the classes, with their names.
-    pub(crate) classes: Option<(String, Carried)>,
+    pub(crate) classes: Option<(String, Payload)>,
     /// Column of the groups, with their names.
-    pub(crate) groups: Option<(String, Carried)>,
+    pub(crate) groups: Option<(String, Payload)>,
 }
 
-/// [`KeyedBy`] as it travels.
+/// [`KeyedBy`] as a plan encodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Keyed {
+pub(crate) enum KeySource {
     /// There are no keys.
     Nothing,
     /// By class.
@@ -42,22 +41,22 @@ pub(crate) enum Keyed {
     Group,
 }
 
-impl From<KeyedBy> for Keyed {
+impl From<KeyedBy> for KeySource {
     fn from(by: KeyedBy) -> Self {
         match by {
-            KeyedBy::Nothing => Keyed::Nothing,
-            KeyedBy::Class => Keyed::Class,
-            KeyedBy::Group => Keyed::Group,
+            KeyedBy::Nothing => KeySource::Nothing,
+            KeyedBy::Class => KeySource::Class,
+            KeyedBy::Group => KeySource::Group,
         }
     }
 }
 
-impl From<Keyed> for KeyedBy {
-    fn from(by: Keyed) -> Self {
+impl From<KeySource> for KeyedBy {
+    fn from(by: KeySource) -> Self {
         match by {
-            Keyed::Nothing => KeyedBy::Nothing,
-            Keyed::Class => KeyedBy::Class,
-            Keyed::Group => KeyedBy::Group,
+            KeySource::Nothing => KeyedBy::Nothing,
+            KeySource::Class => KeyedBy::Class,
+            KeySource::Group => KeyedBy::Group,
         }
     }
 }
@@ -67,12 +66,12 @@ pub(crate) struct PassTool {
     ready: Arc<Ready>,
     vectors: Vectors,
     column: (String, usize),
-    classes: Option<Keyring>,
-    groups: Option<Keyring>,
+    classes: Option<KeyColumn>,
+    groups: Option<KeyColumn>,
 }
 
 /// Turns a column into keys.
-struct Keyring {
+struct KeyColumn {
     column: String,
     names: Names,
     keys: Vec<u32>,
@@ -86,10 +85,10 @@ impl PassTool {
             prepare.push(model.unpack(runtime).await?);
         }
         let ready = Ready::new(&work.name, &spec, work.keys.into(), &prepare)?;
-        let keyring = async |wanted: bool, of: &Option<(String, Carried)>| match of {
+        let key_column = async |wanted: bool, of: &Option<(String, Payload)>| match of {
             Some((column, names)) if wanted => {
                 let names: Vec<String> = decode(&names.unpack(runtime).await?)?;
-                Ok::<_, Error>(Some(Keyring {
+                Ok::<_, Error>(Some(KeyColumn {
                     names: Names::new(column, &names),
                     column: column.clone(),
                     keys: Vec::new(),
@@ -98,8 +97,8 @@ impl PassTool {
             _ => Ok(None),
         };
         Ok(PassTool {
-            classes: keyring(ready.needs_classes(), &work.classes).await?,
-            groups: keyring(ready.needs_groups(), &work.groups).await?,
+            classes: key_column(ready.needs_classes(), &work.classes).await?,
+            groups: key_column(ready.needs_groups(), &work.groups).await?,
             ready: Arc::new(ready),
             vectors: Vectors::default(),
             column: (work.vectors.0.clone(), work.vectors.1 as usize),
@@ -116,9 +115,9 @@ impl PassTool {
         batch: &RecordBatch,
         first: u64,
     ) -> Result<()> {
-        for keyring in [&mut self.classes, &mut self.groups].into_iter().flatten() {
-            let array = column(batch, &keyring.column)?;
-            keyring.names.keys(array, first, &mut keyring.keys)?;
+        for key_column in [&mut self.classes, &mut self.groups].into_iter().flatten() {
+            let array = column(batch, &key_column.column)?;
+            key_column.names.keys(array, first, &mut key_column.keys)?;
         }
         let (name, dim) = &self.column;
         let rows = (self.vectors).rows(column(batch, name)?, *dim, first)?;

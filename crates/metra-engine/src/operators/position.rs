@@ -1,7 +1,7 @@
 //! Where the rows of a batch lie in their table: a scan says the shard and the first row of a piece
 //! beside every row, and inside a piece rows follow each other.
 
-use super::column;
+use crate::columns::column;
 use crate::table::{FIRST, SHARD};
 use crate::{Error, Result};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};

@@ -1,11 +1,10 @@
-//! The one operator of ours in an engine's plan: a stage of work over the partitions of its input.
+//! The one operator of this crate in an engine's plan: a stage of work over the partitions of its input.
 //!
 //! What an engine wants to know of an operator is the same for all stages; what a stage does with the
 //! batches of a partition is in the file of its name. A stage is plain data, so that writing it is all
 //! that the codec has to do.
 
-use super::{assign, blocks, fold, gather, merge};
-use crate::cluster::hello;
+use super::{assign, blocks, fold, gather, hello, merge};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -22,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is done with the batches of a partition, as it travels.
+/// The work on the batches of a partition, as a plan encodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// Some work on every shard.

@@ -1,12 +1,13 @@
 //! GIST's filters in frequency, and the energy that passes them.
 //!
-//! 4 scales of 8 orientations: a ring around .3 cycles a pixel (then a 1.85th of it, and so on), cut to a
-//! sector, as published. The inverse transforms are nearly all of GIST's cost, one a filter. Each filter
+//! 4 scales of 8 orientations: a ring around .3 cycles per pixel (then a 1.85th of it, and so on), cut to a
+//! sector, as published. The inverse transforms are nearly all of GIST's cost, one per filter. Each filter
 //! looks at about half the spectrum or less (a sector, and a small disc at coarse scales), so lines of
 //! frequencies it hardly passes are left out of the first direction, along rows or along columns as a filter
 //! lies; the second direction goes a few lines at a time, so that what it makes is summed while still in the
 //! cache.
 
+use super::fourier::transform;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 use std::f64::consts::PI;
@@ -44,7 +45,7 @@ struct Filter {
 
 /// Memory that is used again for the next picture.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct BankBuffers {
     spectrum: Vec<Complex32>,
     turned: Vec<Complex32>,
     lines: Vec<Complex32>,
@@ -69,9 +70,9 @@ impl Bank {
 
     /// Append the mean amplitude behind each filter in each block: filters in order, of each its blocks
     /// from the top, column by column from the left.
-    pub(super) fn energies(&self, square: &[f32], work: &mut Work, out: &mut Vec<f32>) {
+    pub(super) fn energies(&self, square: &[f32], work: &mut BankBuffers, out: &mut Vec<f32>) {
         self.transform(square, work);
-        let Work {
+        let BankBuffers {
             spectrum,
             turned,
             lines,
@@ -87,7 +88,7 @@ impl Bank {
                 let values = &source[line * side..(line + 1) * side];
                 lines.extend(values.iter().zip(gains).map(|(value, gain)| value * gain));
             }
-            super::transform(&*self.inverse, lines, scratch);
+            transform(&*self.inverse, lines, scratch);
             sums.fill(0.0);
             for start in (0..side).step_by(TOGETHER) {
                 let width = TOGETHER.min(side - start);
@@ -98,7 +99,7 @@ impl Bank {
                         few[place * side + line] = *value;
                     }
                 }
-                super::transform(&*self.inverse, few, scratch);
+                transform(&*self.inverse, few, scratch);
                 for (place, values) in few.chunks_exact(side).enumerate() {
                     let across = self.block(start + place);
                     for (along, edges) in self.edges.windows(2).enumerate() {
@@ -119,9 +120,9 @@ impl Bank {
     }
 
     /// The spectrum, and the same turned over its diagonal.
-    fn transform(&self, square: &[f32], work: &mut Work) {
+    fn transform(&self, square: &[f32], work: &mut BankBuffers) {
         let side = self.side;
-        let Work {
+        let BankBuffers {
             spectrum,
             turned,
             scratch,
@@ -129,9 +130,9 @@ impl Bank {
         } = work;
         spectrum.clear();
         spectrum.extend(square.iter().map(|value| Complex32::new(*value, 0.0)));
-        super::transform(&*self.forward, spectrum, scratch);
+        transform(&*self.forward, spectrum, scratch);
         turn(spectrum, turned, side);
-        super::transform(&*self.forward, turned, scratch);
+        transform(&*self.forward, turned, scratch);
         turn(turned, spectrum, side);
     }
 
@@ -236,7 +237,7 @@ mod tests {
     fn energies(square: &[f32], side: usize, blocks: usize) -> Vec<f32> {
         let bank = Bank::new(side, blocks, &mut FftPlanner::new());
         let mut out = Vec::new();
-        bank.energies(square, &mut Work::default(), &mut out);
+        bank.energies(square, &mut BankBuffers::default(), &mut out);
         out
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A screenshot is cut into m × m cells, each with a GIST of its own, as in Law, Thome and Cord,
 //! "Quadruplet-wise image similarity learning", ICCV 2013, Section 5.3. The numbers of a cell lie together,
-//! cells row by row from the top, so that a metric with one weight a block can weigh cells.
+//! cells row by row from the top, so that a metric with one weight per block can weigh cells.
 
-use super::{Gist, GistSettings};
+use super::descriptor::{Gist, GistSettings};
 use crate::describe::Describe;
 use crate::resample::Region;
 use crate::{Error, Picture, Result};

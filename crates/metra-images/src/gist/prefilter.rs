@@ -7,6 +7,7 @@
 //! with two rows of real numbers as the real and imaginary parts of one transform: the same numbers for a
 //! quarter of the work.
 
+use super::fourier::transform;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(super) struct Prefilter {
 
 /// Memory that is used again for the next picture.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct PrefilterBuffers {
     lines: Vec<Complex32>,
     scratch: Vec<Complex32>,
     values: Vec<f32>,
@@ -57,9 +58,9 @@ impl Prefilter {
     }
 
     /// Change grey values of 0 to 255 into even contrast, in place.
-    pub(super) fn apply(&self, square: &mut [f32], work: &mut Work) {
+    pub(super) fn apply(&self, square: &mut [f32], work: &mut PrefilterBuffers) {
         let (side, padded) = (self.side, self.padded);
-        let Work {
+        let PrefilterBuffers {
             lines,
             scratch,
             values,
@@ -109,13 +110,13 @@ impl Prefilter {
             let both = upper.iter().zip(lower);
             lines.extend(both.map(|(re, im)| Complex32::new(*re, *im)));
         }
-        super::transform(&*self.forward, lines, scratch);
+        transform(&*self.forward, lines, scratch);
         for line in lines.chunks_exact_mut(padded) {
             for (value, gain) in line.iter_mut().zip(&self.gains) {
                 *value *= gain;
             }
         }
-        super::transform(&*self.inverse, lines, scratch);
+        transform(&*self.inverse, lines, scratch);
         turned.clear();
         turned.resize(padded * padded, 0.0);
         for (pair, line) in lines.chunks_exact(padded).enumerate() {
@@ -153,7 +154,7 @@ mod tests {
         let filter = Prefilter::new(32, &mut FftPlanner::new());
         for grey in [0.0, 128.0, 255.0] {
             let mut square = vec![grey; 32 * 32];
-            filter.apply(&mut square, &mut Work::default());
+            filter.apply(&mut square, &mut PrefilterBuffers::default());
             assert!(square.iter().all(|value| value.abs() < 1e-4), "{square:?}");
         }
     }
@@ -168,8 +169,8 @@ mod tests {
             .collect();
         let mut bright: Vec<f32> = dark.iter().map(|value| 2.0 * (value + 1.0) - 1.0).collect();
         let mut dark = dark;
-        filter.apply(&mut dark, &mut Work::default());
-        filter.apply(&mut bright, &mut Work::default());
+        filter.apply(&mut dark, &mut PrefilterBuffers::default());
+        filter.apply(&mut bright, &mut PrefilterBuffers::default());
         assert!(dark.iter().any(|value| value.abs() > 0.5));
         for (a, b) in dark.iter().zip(&bright) {
             assert!((a - b).abs() < 1e-3, "{a} {b}");

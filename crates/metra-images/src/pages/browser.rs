@@ -1,6 +1,6 @@
 //! Screenshots by a headless Chromium that is installed on the machine.
 //!
-//! One process a screenshot, with a profile of its own that is thrown away: nothing is remembered between
+//! One process per screenshot, with a profile of its own that is thrown away: nothing is remembered between
 //! shots, and a browser that is open is left alone. Addresses are arguments, never words of a shell, and
 //! must begin with http, https or file, so that none is taken for a flag. The picture is written beside its
 //! place and renamed, so that a reader never sees half of it. A browser that does not end in time is killed.
@@ -214,15 +214,8 @@ impl Browser {
                 "{address}: expected a page, found {reason}"
             )));
         }
-        let last = said
-            .lines()
-            .rfind(|line| !line.trim().is_empty())
-            .unwrap_or_default();
-        let last = if last.is_empty() {
-            String::new()
-        } else {
-            format!("; it said: {last}")
-        };
+        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.map_or(String::new(), |line| format!("; it said: {line}"));
         if status.success() {
             return Ok(last);
         }

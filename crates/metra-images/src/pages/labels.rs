@@ -1,6 +1,6 @@
 //! What people said about pairs of versions: `changed` or `same`.
 //!
-//! One pair a line: two names of files (with or without the ending) and the word, parted by tabs or
+//! One pair per line: two names of files (with or without the ending) and the word, parted by tabs or
 //! commas. Words rather than 0 and 1, because elsewhere 1 means "the same".
 
 use super::Series;
@@ -20,51 +20,41 @@ pub struct Labelled {
 /// one file can speak of a longer series.
 pub fn read_labels(path: &Path, series: &Series) -> Result<(Vec<Labelled>, usize)> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
-    let refused = |line: usize, problem: String| Error::Found {
-        place: format!("{}, line {}", path.display(), line + 1),
-        problem,
-    };
     let (mut labels, mut unknown): (Vec<Labelled>, usize) = (Vec::new(), 0);
     for (number, line) in text.lines().enumerate() {
+        let refused = |problem: &str| {
+            let place = format!("{}, line {}", path.display(), number + 1);
+            Err(Error::found(place, problem))
+        };
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let fields: Vec<&str> = line.split(['\t', ',']).map(str::trim).collect();
         let [from, to, said] = fields[..] else {
-            let problem = format!(
-                "expected from, to and changed or same, found {} fields",
-                fields.len()
-            );
-            return Err(refused(number, problem));
+            let found = fields.len();
+            return refused(&format!(
+                "expected from, to and changed or same, found {found} fields"
+            ));
         };
         let changed = match said {
             "changed" => true,
             "same" => false,
-            _ => {
-                let problem = format!("expected changed or same, found \"{said}\"");
-                return Err(refused(number, problem));
-            }
+            _ => return refused(&format!("expected changed or same, found \"{said}\"")),
         };
         let (Some(from), Some(to)) = (series.place_of(from), series.place_of(to)) else {
             unknown += 1;
             continue;
         };
         if from == to {
-            return Err(refused(
-                number,
-                "expected two versions, found one twice".into(),
-            ));
+            return refused("expected two versions, found one twice");
         }
         let pair = [from.min(to), from.max(to)];
         if labels
             .iter()
             .any(|l| l.pair == pair && l.changed != changed)
         {
-            return Err(refused(
-                number,
-                "an earlier line says the opposite of this pair".into(),
-            ));
+            return refused("an earlier line says the opposite of this pair");
         }
         labels.push(Labelled { pair, changed });
     }

@@ -9,7 +9,7 @@
 //! [`Browser`] takes the screenshots in the first place.
 
 mod browser;
-mod described;
+mod descriptors;
 mod frame;
 pub mod heat;
 mod labels;
@@ -21,7 +21,7 @@ mod threshold;
 mod times;
 
 pub use browser::{Browser, Shot};
-pub use described::Described;
+pub use descriptors::Described;
 pub use frame::Frame;
 pub use labels::{Labelled, read_labels};
 pub use page_model::{Learning, PageModel};

@@ -148,7 +148,7 @@ impl PageModel {
                 let problem = format!(
                     "expected a model by metra pages learn, found one without the fact {name}"
                 );
-                Error::found(path.display().to_string(), problem)
+                Error::file(path, problem)
             })
         };
         let (side, threshold) = (fact(SIDE)? as usize, fact(THRESHOLD)?);

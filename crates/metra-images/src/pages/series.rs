@@ -5,7 +5,7 @@
 //! the last number in them, or by their letters where some have none.
 
 use super::times::parse_time;
-use crate::list::{ENDINGS, List, Unmatched};
+use crate::list::{List, Unmatched, is_image};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -42,20 +42,13 @@ impl Series {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(|error| Error::io(folder, error))? {
             let path = entry.map_err(|error| Error::io(folder, error))?.path();
-            let name = path
-                .file_name()
-                .map(|n| n.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            let ending = path
-                .extension()
-                .map(|e| e.to_string_lossy().to_ascii_lowercase());
-            let taken = ending.is_some_and(|e| ENDINGS.contains(&e.as_str()));
-            if taken && !name.starts_with('.') && path.is_file() {
+            let name = name_of(&path);
+            if is_image(&path) && !name.starts_with('.') && path.is_file() {
                 files.push((path, name));
             }
         }
         files.sort();
-        let times = times_of(&files).map_err(|problem| found(folder, problem))?;
+        let times = times_of(&files).map_err(|problem| Error::file(folder, problem))?;
         let versions = files
             .into_iter()
             .zip(times)
@@ -70,18 +63,17 @@ impl Series {
                 "expected the columns path and time, found path and {:?}",
                 list.fields
             );
-            return Err(found(manifest, problem));
+            return Err(Error::file(manifest, problem));
         };
         let mut versions = Vec::new();
         for entry in list.entries {
             let said = entry.fields.get(column).map_or("", |said| said.trim());
             let number = said.parse().ok().filter(|t: &f64| t.is_finite());
-            let name = (entry.path.file_name()).map(|n| n.to_string_lossy().into_owned());
-            let name = name.unwrap_or_default();
+            let name = name_of(&entry.path);
             let Some(time) = number.or_else(|| parse_time(said)) else {
                 let problem =
                     format!("{name}: expected a number or a date as time, found \"{said}\"");
-                return Err(found(manifest, problem));
+                return Err(Error::file(manifest, problem));
             };
             versions.push(Version {
                 path: entry.path,
@@ -99,7 +91,7 @@ impl Series {
             .find(|w| w[0].time >= w[1].time)
             .map(|w| [&w[0], &w[1]])
         {
-            return Err(found(
+            return Err(Error::file(
                 place,
                 format!(
                     "expected one version a time, but {} and {} have the same",
@@ -121,10 +113,10 @@ impl Series {
         if found >= least {
             return Ok(());
         }
-        Err(Error::Found {
-            place: self.place.clone(),
-            problem: format!("expected at least {least} screenshots {what}, found {found}"),
-        })
+        Err(Error::found(
+            self.place.clone(),
+            format!("expected at least {least} screenshots {what}, found {found}"),
+        ))
     }
 
     /// The versions.
@@ -156,8 +148,10 @@ impl Series {
     }
 }
 
-fn found(place: &Path, problem: impl Into<String>) -> Error {
-    Error::found(place.display().to_string(), problem)
+/// The name of a file, by which labels speak of it.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Times of files by their names: dates, or the last numbers in them, or their order.

@@ -114,7 +114,7 @@ impl Sheet {
         self.add(true, std::iter::once(query).chain(found).collect())
     }
 
-    /// Tiles in the order of reading, so many a row.
+    /// Tiles in the order of reading, `columns` per row.
     pub fn strip(&mut self, tiles: Vec<Tile>, columns: usize) -> &mut Self {
         let mut tiles = tiles.into_iter();
         loop {
@@ -149,13 +149,13 @@ impl Sheet {
             height += u64::from(row.height(self.height) + GAP);
         }
         if self.rows.is_empty() || width * height > PIXELS {
-            return Err(Error::Found {
-                place: "a sheet of pictures".into(),
-                problem: format!(
+            return Err(Error::found(
+                "a sheet of pictures",
+                format!(
                     "expected 1 to {PIXELS} pixels, found {width} × {height} in {} rows",
                     self.rows.len()
                 ),
-            });
+            ));
         }
         let mut sheet = Picture::from_pixel(width as u32, height as u32, PAPER);
         let mut top = GAP;

@@ -53,14 +53,8 @@ pub(crate) fn curves(curves: &[Curve], axes: &Axes<'_>) -> Option<(String, f64)>
     } else {
         Scale::linear(axes.range, ends)
     };
-    let up = Scale::linear((low, high), (frame.bottom, frame.top));
     let mut svg = Svg::default();
-    frame.left_axis(
-        &mut svg,
-        &up,
-        &labelled(&Ticks::between(low, high, 5)),
-        axes.left,
-    );
+    let up = frame.left_range(&mut svg, (low, high), axes.left);
     let lower = if axes.ranks {
         let ranks = powers(axes.range.0, axes.range.1).into_iter();
         ranks.map(|rank| (rank, format!("{rank:.0}"))).collect()

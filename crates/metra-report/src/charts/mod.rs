@@ -93,6 +93,14 @@ impl Frame {
         svg.text("title", middle, Anchor::Middle, title);
     }
 
+    /// The left axis over a range of any numbers; its scale.
+    fn left_range(&self, svg: &mut Svg, (low, high): (f64, f64), title: &str) -> Scale {
+        let scale = Scale::linear((low, high), (self.bottom, self.top));
+        let ticks = labelled(&Ticks::between(low, high, 5));
+        self.left_axis(svg, &scale, &ticks, title);
+        scale
+    }
+
     /// The left axis with its ticks, their labels and its title.
     fn left_axis(&self, svg: &mut Svg, scale: &Scale, ticks: &[(f64, String)], title: &str) {
         for (value, label) in ticks {

@@ -1,9 +1,9 @@
 //! Points with their names: score against time. The lower axis is logarithmic, because methods'
 //! times differ by powers of ten.
 
-use super::scale::{Scale, Ticks, outward, powers};
+use super::scale::{Scale, outward, powers};
 use super::svg::{Anchor, Svg, shortened};
-use super::{Frame, Style, WIDTH, extent, labelled};
+use super::{Frame, Style, WIDTH, extent};
 
 const HEIGHT: f64 = 380.0;
 /// Width of a letter of a label, near enough to see whether two labels meet.
@@ -46,14 +46,8 @@ pub(crate) fn points(
 
     let frame = Frame::plot(HEIGHT);
     let across = Scale::logarithmic((first, last), (frame.left, frame.right));
-    let up = Scale::linear((low, high), (frame.bottom, frame.top));
     let mut svg = Svg::default();
-    frame.left_axis(
-        &mut svg,
-        &up,
-        &labelled(&Ticks::between(low, high, 5)),
-        left,
-    );
+    let up = frame.left_range(&mut svg, (low, high), left);
     let ticks: Vec<(f64, String)> = powers(first, last)
         .into_iter()
         .map(|value| (value, tick(value)))
@@ -77,7 +71,10 @@ pub(crate) fn points(
         }
     }
     let on_line = along(&frontier);
-    let mut taken: Vec<Area> = places.iter().map(|place| Area::around(*place)).collect();
+    let mut taken: Vec<Area> = places
+        .iter()
+        .map(|place| Area::around(*place, RADIUS))
+        .collect();
     for (point, place) in drawn.iter().zip(&places) {
         let full = format!("{} {}", point.badge, shortened(&point.name, 22));
         let texts = [full.trim(), point.badge.as_str()];
@@ -130,12 +127,12 @@ struct Area {
 }
 
 impl Area {
-    fn around((x, y): (f64, f64)) -> Self {
+    fn around((x, y): (f64, f64), reach: f64) -> Self {
         Self {
-            left: x - RADIUS,
-            right: x + RADIUS,
-            top: y - RADIUS,
-            bottom: y + RADIUS,
+            left: x - reach,
+            right: x + reach,
+            top: y - reach,
+            bottom: y + reach,
         }
     }
 
@@ -161,12 +158,7 @@ fn along(line: &[(f64, f64)]) -> Vec<Area> {
                 from.0 + share * (to.0 - from.0),
                 from.1 + share * (to.1 - from.1),
             );
-            Area {
-                left: x - 1.0,
-                right: x + 1.0,
-                top: y - 1.0,
-                bottom: y + 1.0,
-            }
+            Area::around((x, y), 1.0)
         })
     };
     pairs.flat_map(steps).collect()

@@ -1,4 +1,4 @@
-//! One row a line: differences with their intervals, or how many queries gained and lost.
+//! One row per line of the experiment: differences with their intervals, or how many queries gained and lost.
 
 use super::scale::{Scale, Ticks};
 use super::svg::{Anchor, Svg, shortened};
@@ -39,14 +39,8 @@ pub(crate) fn intervals(rows: &[Interval], lower: &str, label: &str) -> Option<S
     let rows: Vec<&Interval> = rows
         .iter()
         .filter(|row| {
-            let values = [
-                row.value,
-                row.narrow.0,
-                row.narrow.1,
-                row.wide.0,
-                row.wide.1,
-            ];
-            values.iter().all(|value| value.is_finite())
+            let ends = [row.narrow.0, row.narrow.1, row.wide.0, row.wide.1];
+            row.value.is_finite() && ends.iter().all(|end| end.is_finite())
         })
         .collect();
     let ends = rows
@@ -62,12 +56,7 @@ pub(crate) fn intervals(rows: &[Interval], lower: &str, label: &str) -> Option<S
     svg.line("zero", (zero, frame.top), (zero, frame.bottom));
     for (number, row) in rows.iter().enumerate() {
         let y = middle(&frame, number);
-        svg.text(
-            "row-label",
-            (frame.left - 4.0, y + 4.5),
-            Anchor::End,
-            &short(&row.name),
-        );
+        row_label(&mut svg, &frame, y, &row.name);
         svg.open(&format!("interval {}", row.tone.class()), &row.name);
         let at = |value: f64| (across.place(value), y);
         svg.line("wide", at(row.wide.0), at(row.wide.1));
@@ -106,8 +95,7 @@ pub(crate) fn balances(rows: &[Balance], lower: &str, label: &str) -> Option<Str
     let zero = across.place(0.0);
     for (number, (row, all)) in rows.iter().enumerate() {
         let y = middle(&frame, number);
-        let name = short(&row.name);
-        svg.text("row-label", (frame.left - 4.0, y + 4.5), Anchor::End, &name);
+        row_label(&mut svg, &frame, y, &row.name);
         let title = format!(
             "{}: {} worse, {} equal, {} better",
             row.name, row.worse, row.equal, row.better
@@ -143,8 +131,9 @@ fn middle(frame: &Frame, row: usize) -> f64 {
     frame.top + 2.0 + ROW * (row as f64 + 0.5)
 }
 
-fn short(name: &str) -> String {
-    shortened(name, LETTERS)
+fn row_label(svg: &mut Svg, frame: &Frame, y: f64, name: &str) {
+    let (at, name) = ((frame.left - 4.0, y + 4.5), shortened(name, LETTERS));
+    svg.text("row-label", at, Anchor::End, &name);
 }
 
 #[cfg(test)]

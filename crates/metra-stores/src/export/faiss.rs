@@ -5,7 +5,8 @@
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 
-use super::{Export, Part, bias, little_endian};
+use super::map::{Export, MapPart, bias, write_error};
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::linalg::Rows;
 use metra::model::{Distance, Plan};
@@ -32,7 +33,7 @@ impl<W: Write> FaissWriter<W> {
     pub fn create(mut out: W, export: &Export, plan: &Plan, rows: u64) -> Result<Self> {
         let metric = metric(plan.distance())?;
         let dim = export.output_dim();
-        let mut bytes = in_front(export, metric, rows)?;
+        let mut bytes = pre_transform(export, metric, rows)?;
         bytes.extend(match metric {
             0 => *b"IxFI",
             _ => *b"IxF2",
@@ -68,13 +69,11 @@ impl<W: Write> FaissWriter<W> {
     }
 
     fn wrong(&self, dim: usize) -> Error {
-        Error::Found {
-            place: FORMAT.into(),
-            problem: format!(
-                "expected {} vectors of {} numbers, but was given {} of {dim}",
-                self.rows, self.dim, self.written
-            ),
-        }
+        let problem = format!(
+            "expected {} vectors of {} numbers, but was given {} of {dim}",
+            self.rows, self.dim, self.written
+        );
+        Error::found(FORMAT, problem)
     }
 }
 
@@ -83,7 +82,7 @@ impl<W: Write> FaissWriter<W> {
 pub struct FaissIndex {
     /// The four letters that FAISS knows its kind by.
     pub kind: String,
-    /// Numbers in a vector.
+    /// Dimension of its vectors.
     pub dim: usize,
     /// Vectors in it.
     pub rows: u64,
@@ -96,10 +95,7 @@ pub struct FaissIndex {
 impl FaissIndex {
     /// Read the beginning of an index file.
     pub fn read(path: &Path, from: &mut impl Read) -> Result<Self> {
-        let wrong = |problem: String| Error::Found {
-            place: path.display().to_string(),
-            problem,
-        };
+        let wrong = |problem: String| Error::file(path, problem);
         let mut start = [0; HEADER];
         from.read_exact(&mut start)
             .map_err(|e| wrong(format!("expected an index of FAISS, but {e}")))?;
@@ -155,9 +151,9 @@ pub fn wrap_faiss(
 ) -> Result<()> {
     let expected = (export.output_dim(), plan.distance());
     if (index.dim, index.distance) != expected {
-        return Err(Error::Found {
-            place: path.display().to_string(),
-            problem: format!(
+        return Err(Error::file(
+            path,
+            format!(
                 "expected an index of {} numbers by {} (what the {} way stores), but it has {} by {}",
                 expected.0,
                 expected.1,
@@ -165,9 +161,9 @@ pub fn wrap_faiss(
                 index.dim,
                 index.distance
             ),
-        });
+        ));
     }
-    let bytes = in_front(export, metric(plan.distance())?, index.rows)?;
+    let bytes = pre_transform(export, metric(plan.distance())?, index.rows)?;
     out.write_all(&bytes).map_err(failed)?;
     out.write_all(&index.start).map_err(failed)?;
     std::io::copy(rest, &mut out).map_err(failed)?;
@@ -175,7 +171,7 @@ pub fn wrap_faiss(
 }
 
 /// `IndexPreTransform` up to the index that it is in front of.
-fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
+fn pre_transform(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
     let parts = export.parts(FORMAT)?;
     let mut bytes = b"IxPT".to_vec();
     header(&mut bytes, export.input_dim(), rows, metric)?;
@@ -184,7 +180,7 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
     for part in &parts {
         let before = dim;
         match part {
-            Part::Affine(map) => {
+            MapPart::Affine(map) => {
                 dim = map.output_dim();
                 bytes.extend(b"LTra");
                 bytes.push(u8::from(map.offset().is_some()));
@@ -192,13 +188,13 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
                 let offset = map.offset().map(|_| bias(map)).unwrap_or_default();
                 floats(&mut bytes, &offset);
             }
-            Part::UnitLength => {
+            MapPart::UnitLength => {
                 bytes.extend(b"VNrm");
                 bytes.extend(2.0_f32.to_le_bytes());
             }
         }
-        bytes.extend(whole(before)?.to_le_bytes());
-        bytes.extend(whole(dim)?.to_le_bytes());
+        bytes.extend(as_i32(before)?.to_le_bytes());
+        bytes.extend(as_i32(dim)?.to_le_bytes());
         bytes.push(1);
     }
     Ok(bytes)
@@ -206,7 +202,7 @@ fn in_front(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
 
 /// What every index has after its four letters.
 fn header(bytes: &mut Vec<u8>, dim: usize, rows: u64, metric: i32) -> Result<()> {
-    bytes.extend(whole(dim)?.to_le_bytes());
+    bytes.extend(as_i32(dim)?.to_le_bytes());
     bytes.extend(rows.to_le_bytes());
     bytes.extend(UNUSED.to_le_bytes());
     bytes.extend(UNUSED.to_le_bytes());
@@ -220,13 +216,11 @@ fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
     bytes.extend(little_endian(values));
 }
 
-fn whole(number: usize) -> Result<i32> {
-    i32::try_from(number).map_err(|_| Error::Found {
-        place: FORMAT.into(),
-        problem: format!(
-            "expected at most {} numbers a vector, but found {number}",
-            i32::MAX
-        ),
+fn as_i32(number: usize) -> Result<i32> {
+    i32::try_from(number).map_err(|_| {
+        let most = i32::MAX;
+        let problem = format!("expected at most {most} numbers a vector, but found {number}");
+        Error::found(FORMAT, problem)
     })
 }
 
@@ -235,24 +229,21 @@ fn metric(distance: Distance) -> Result<i32> {
     match distance {
         Distance::InnerProduct => Ok(0),
         Distance::SquaredL2 => Ok(1),
-        Distance::Cosine => Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: "a plan by cosine".into(),
-            instead: "FAISS has l2 and ip: choose a plan by one of them".into(),
-        }),
+        Distance::Cosine => Err(Error::unsupported(
+            FORMAT,
+            "a plan by cosine",
+            "FAISS has l2 and ip: choose a plan by one of them",
+        )),
     }
 }
 
 fn failed(source: std::io::Error) -> Error {
-    Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {source}"),
-    }
+    write_error(FORMAT, source)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::linalg::RowBuf;
     use metra::model::{Model, Space, Wish};

@@ -1,7 +1,7 @@
 //! A C header: the matrices as constants and one function that maps a vector, for programs without
 //! room for a library. Sums are in double, as the steps of `metra embed` that matter are.
 
-use super::{Export, Part, bias};
+use super::map::{Export, MapPart, bias, weights, write_error};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -14,10 +14,8 @@ const MOST_NUMBERS: usize = 1 << 22;
 pub fn write_header(mut out: impl Write, export: &Export, name: &str) -> Result<()> {
     let name = c_name(name);
     let text = text(export, &name)?;
-    out.write_all(text.as_bytes()).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })
+    out.write_all(text.as_bytes())
+        .map_err(|e| write_error(FORMAT, e))
 }
 
 /// A name that C takes: letters, digits and underscores, not beginning with a digit.
@@ -32,20 +30,15 @@ pub fn c_name(name: &str) -> String {
 
 fn text(export: &Export, name: &str) -> Result<String> {
     let parts = export.parts(FORMAT)?;
-    let numbers: usize = (parts.iter())
-        .map(|part| match part {
-            Part::Affine(map) => map.weights().values().len(),
-            Part::UnitLength => 0,
-        })
-        .sum();
+    let numbers = weights(&parts);
     if numbers > MOST_NUMBERS {
-        return Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: format!("{numbers} numbers"),
-            instead: format!(
+        return Err(Error::unsupported(
+            FORMAT,
+            format!("{numbers} numbers"),
+            format!(
                 "compilers take minutes above {MOST_NUMBERS}: read a file of npy or safetensors"
             ),
-        });
+        ));
     }
     let upper = name.to_uppercase();
     let (input, output) = (export.input_dim(), export.output_dim());
@@ -61,14 +54,14 @@ fn text(export: &Export, name: &str) -> Result<String> {
             format!("part_{number}")
         };
         let rank = match part {
-            Part::Affine(map) => map.output_dim(),
-            Part::UnitLength => dim,
+            MapPart::Affine(map) => map.output_dim(),
+            MapPart::UnitLength => dim,
         };
         if !last {
             let _ = writeln!(work, "    float {after}[{rank}];");
         }
         match part {
-            Part::Affine(map) => {
+            MapPart::Affine(map) => {
                 let (weights, added) = (map.weights(), bias(map));
                 array(
                     &mut constants,
@@ -84,7 +77,7 @@ fn text(export: &Export, name: &str) -> Result<String> {
                      {after}[row] = (float)sum;\n    }}\n"
                 );
             }
-            Part::UnitLength => {
+            MapPart::UnitLength => {
                 let _ = write!(
                     work,
                     "    {{\n        double squares = 0;\n        for (size_t at = 0; at < {dim}; \
@@ -124,7 +117,7 @@ fn array(text: &mut String, name: &str, values: &[f32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
     use metra::model::{Side, Space, Step};

@@ -1,7 +1,8 @@
 //! Plain safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from. The
 //! mapped vector is weight · x + bias.
 
-use super::{Export, little_endian};
+use super::map::{Export, bias, write_error};
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use safetensors::serialize;
 use safetensors::tensor::{Dtype, TensorView};
@@ -15,7 +16,7 @@ pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
     let map = export.matrix(FORMAT)?;
     let (rank, dim) = (map.output_dim(), map.input_dim());
     let weight = little_endian(map.weights().values());
-    let bias = little_endian(&super::bias(&map));
+    let bias = little_endian(&bias(&map));
     let view = |shape, bytes| TensorView::new(Dtype::F32, shape, bytes).map_err(broken);
     let tensors = [
         ("weight", view(vec![rank, dim], &weight)?),
@@ -28,15 +29,12 @@ pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {
-    Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {error}"),
-    }
+    write_error(FORMAT, error)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::model::{Side, Space};
     use safetensors::SafeTensors;

@@ -5,7 +5,7 @@
 //! text, which PostgreSQL would parse again in every session. The function is asked in a subquery,
 //! (SELECT f($1)), which PostgreSQL works out once; called in ORDER BY itself it may run for every row.
 
-use super::{Export, Part, bias};
+use super::map::{Export, MapPart, bias, weights, write_error};
 use crate::sql::{TableName, identifier, operator};
 use crate::{Error, Result};
 use metra::model::Plan;
@@ -89,10 +89,8 @@ pub fn write_sql(
         identifier(&columns.column)?,
         search,
     );
-    out.write_all(text.as_bytes()).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })?;
+    out.write_all(text.as_bytes())
+        .map_err(|e| write_error(FORMAT, e))?;
     Ok(function.is_ok())
 }
 
@@ -102,12 +100,7 @@ fn function(export: &Export, name: &str, table: &str) -> Result<String, String> 
         Error::Unsupported { what, .. } => format!("SQL has no {what}"),
         other => other.to_string(),
     })?;
-    let numbers: usize = (parts.iter())
-        .map(|part| match part {
-            Part::Affine(map) => map.weights().values().len(),
-            Part::UnitLength => 0,
-        })
-        .sum();
+    let numbers = weights(&parts);
     if numbers > MOST_NUMBERS {
         return Err(format!(
             "its map has {numbers} numbers, all of which every query would read (at most \
@@ -131,8 +124,8 @@ fn function(export: &Export, name: &str, table: &str) -> Result<String, String> 
     let mut value = "query".to_owned();
     for (number, part) in parts.iter().enumerate() {
         match part {
-            Part::UnitLength => value = format!("l2_normalize({value})"),
-            Part::Affine(map) => {
+            MapPart::UnitLength => value = format!("l2_normalize({value})"),
+            MapPart::Affine(map) => {
                 let _ = writeln!(text, "INSERT INTO {table} VALUES");
                 let rank = map.output_dim();
                 for (row, (weights, bias)) in map.weights().iter().zip(bias(map)).enumerate() {
@@ -170,7 +163,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::data::ElementMap;
     use metra::model::{Model, Space, Step};

@@ -4,15 +4,15 @@
 //! Why usearch is in docs/decisions/local-index.md. The graph keeps a copy of the vectors, in the form
 //! that its own distances order as the metric does:
 //!
-//! * Euclid: as they are, by squared distance;
+//! * Euclid: unchanged, by squared distance;
 //! * cosine: divided by their lengths, by inner product, which is then the cosine;
 //! * dot: with one more number that makes all items equally long, then as cosine (Bachrach et al.,
 //!   RecSys 2014). A graph by plain inner products links everything to the longest items: of vectors
 //!   whose inner product is a distance (z, −½|z|²) it finds 1 %;
-//! * blocks: as they are, by squared distance, which orders otherwise: candidates only.
+//! * blocks: unchanged, by squared distance, which orders otherwise: candidates only.
 
-use super::manifest::{GraphFacts, found};
-use super::{BuildProgress, GraphSettings, Stage};
+use super::manifest::GraphFacts;
+use super::settings::{BuildProgress, GraphSettings, Stage};
 use crate::{Error, Result};
 use metra::data::Corpus;
 use metra::linalg::Rows;
@@ -46,7 +46,7 @@ impl Graph {
         progress: &mut BuildProgress<'_>,
     ) -> Result<GraphFacts> {
         let total = items.len();
-        let form = Form::of(space, items)?;
+        let form = GraphForm::of(space, items)?;
         let index = new_index(path, space, items.dim(), settings)?;
         // Every thread has a context with a generator of its own: with one, levels are drawn in the
         // order of the rows, and the same rows give the same bytes.
@@ -121,9 +121,9 @@ impl Graph {
         reserved.map_err(|e| library(path, &e))?;
         index.view(text(path)?).map_err(|e| library(path, &e))?;
         let (items, numbers) = (index.size() as u64, index.dimensions());
-        let expected = numbers_of(space, dim);
+        let expected = graph_dim(space, dim);
         if (items, numbers) != (rows, expected) {
-            return Err(found(
+            return Err(Error::file(
                 path,
                 format!("expected a graph of {rows} × {expected}, but found {items} × {numbers}"),
             ));
@@ -162,8 +162,8 @@ impl Contexts {
     }
 
     fn with<R>(&self, work: impl FnOnce() -> R) -> R {
-        struct Back<'a>(&'a Contexts);
-        impl Drop for Back<'_> {
+        struct ContextGuard<'a>(&'a Contexts);
+        impl Drop for ContextGuard<'_> {
             fn drop(&mut self) {
                 *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
                 self.0.returned.notify_one();
@@ -176,14 +176,14 @@ impl Contexts {
         }
         *free -= 1;
         drop(free);
-        let _back = Back(self);
+        let _guard = ContextGuard(self);
         work()
     }
 }
 
 fn new_index(path: &Path, space: Space, dim: usize, settings: &GraphSettings) -> Result<Index> {
     let options = IndexOptions {
-        dimensions: numbers_of(space, dim),
+        dimensions: graph_dim(space, dim),
         metric: match space {
             Space::SquaredL2 | Space::Blocks { .. } => MetricKind::L2sq,
             Space::InnerProduct | Space::Cosine => MetricKind::IP,
@@ -199,19 +199,19 @@ fn new_index(path: &Path, space: Space, dim: usize, settings: &GraphSettings) ->
     Index::new(&options).map_err(|e| library(path, &e))
 }
 
-/// Numbers of a vector in the graph.
-fn numbers_of(space: Space, dim: usize) -> usize {
+/// Dimension of a vector in the graph.
+fn graph_dim(space: Space, dim: usize) -> usize {
     dim + usize::from(space == Space::InnerProduct)
 }
 
-/// How items are put into the graph.
-struct Form {
+/// The form in which items are put into the graph.
+struct GraphForm {
     space: Space,
     /// The largest squared length of an item, where items are made equally long.
     longest: f64,
 }
 
-impl Form {
+impl GraphForm {
     fn of(space: Space, items: &dyn Corpus) -> metra::Result<Self> {
         let mut longest = 0.0_f64;
         if space == Space::InnerProduct {
@@ -220,7 +220,7 @@ impl Form {
                 Ok(())
             })?;
         }
-        Ok(Form { space, longest })
+        Ok(GraphForm { space, longest })
     }
 
     /// An item as the graph compares it, or why it cannot.
@@ -253,7 +253,7 @@ fn form_query(space: Space, row: &[f32], formed: &mut Vec<f32>) -> Result<(), St
         Space::Cosine | Space::InnerProduct => {
             let length = if squared > 0.0 { squared.sqrt() } else { 1.0 };
             formed.extend(row.iter().map(|v| (f64::from(*v) / length) as f32));
-            formed.resize(numbers_of(space, row.len()), 0.0);
+            formed.resize(graph_dim(space, row.len()), 0.0);
         }
         Space::SquaredL2 | Space::Blocks { .. } if squared < SAFE => formed.extend_from_slice(row),
         Space::SquaredL2 | Space::Blocks { .. } => {
@@ -276,10 +276,10 @@ fn squared_length(row: &[f32]) -> f64 {
 fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| {
         let problem = "expected a path in UTF-8: the graph's library takes no other";
-        found(path, problem.into())
+        Error::file(path, problem)
     })
 }
 
 fn library(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    found(path, format!("the graph's library says: {error}"))
+    Error::file(path, format!("the graph's library says: {error}"))
 }

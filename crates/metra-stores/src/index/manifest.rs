@@ -13,6 +13,10 @@ use std::path::Path;
 
 /// The manifest's file name.
 pub(super) const MANIFEST: &str = "index.json";
+pub(super) const VECTORS: &str = "vectors.f32";
+pub(super) const IDS: &str = "ids.text";
+pub(super) const LABELS: &str = "labels.text";
+pub(super) const GRAPH: &str = "graph.usearch";
 
 /// What the manifest calls this kind of folder.
 const FORMAT: &str = "metra-index";
@@ -32,7 +36,7 @@ pub struct Manifest {
     pub space: String,
     /// Number of items.
     pub rows: u64,
-    /// Numbers in a mapped vector.
+    /// Dimension of a mapped vector.
     pub dim: usize,
     /// The approximate graph; without one, search is exact.
     pub graph: Option<GraphFacts>,
@@ -118,14 +122,14 @@ impl Manifest {
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
         // The layout's version comes first: another version may have other fields.
         let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| found(&path, format!("no JSON: {e}")))?;
+            serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("no JSON: {e}")))?;
         if value.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
             let problem = format!("expected \"format\": \"{FORMAT}\", the mark of an index");
-            return Err(found(&path, problem));
+            return Err(Error::file(&path, problem));
         }
         let version = value.get("version").and_then(serde_json::Value::as_u64);
         if version != Some(u64::from(VERSION)) {
-            return Err(found(
+            return Err(Error::file(
                 &path,
                 format!(
                     "expected version {VERSION} of the layout, but found {}: build the index again",
@@ -133,7 +137,7 @@ impl Manifest {
                 ),
             ));
         }
-        serde_json::from_value(value).map_err(|e| found(&path, e.to_string()))
+        serde_json::from_value(value).map_err(|e| Error::file(&path, e.to_string()))
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
@@ -152,11 +156,11 @@ impl Manifest {
         let space: Space = self.space.parse()?;
         space
             .check(self.dim)
-            .map_err(|e| found(&folder.join(MANIFEST), e.to_string()))?;
+            .map_err(|e| Error::file(&folder.join(MANIFEST), e.to_string()))?;
         Ok(space)
     }
 
-    /// Compare the files with what is said of them. `progress` is told the bytes read.
+    /// Compare the files with their lengths and digests. `progress` is called with the bytes read.
     pub(super) fn verify(
         &self,
         folder: &Path,
@@ -168,19 +172,18 @@ impl Manifest {
             // A manifest could name any file; only those beside it are its business.
             if Path::new(name).components().count() != 1 || path.file_name().is_none() {
                 let problem = format!("names a file outside of the folder: {name:?}");
-                return Err(found(&folder.join(MANIFEST), problem));
+                return Err(Error::file(&folder.join(MANIFEST), problem));
             }
             let bytes = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
             if bytes.len() != mark.bytes {
                 let problem = format!("expected {} bytes, but found {}", mark.bytes, bytes.len());
-                return Err(found(&path, problem));
+                return Err(Error::file(&path, problem));
             }
             if verify == Verify::Digests && digest_of(&path, progress)? != mark.digest {
-                return Err(found(
+                return Err(Error::file(
                     &path,
                     "its bytes are not those that were written (the digest differs): build the \
-                     index again"
-                        .into(),
+                     index again",
                 ));
             }
         }
@@ -189,16 +192,16 @@ impl Manifest {
 }
 
 /// A file that is digested while it is written.
-pub(super) struct MarkedFile {
+pub(super) struct DigestedFile {
     file: BufWriter<File>,
     hasher: blake3::Hasher,
     bytes: u64,
 }
 
-impl MarkedFile {
+impl DigestedFile {
     pub(super) fn create(path: &Path) -> metra::Result<Self> {
         let file = File::create(path).map_err(|e| metra::Error::io(path, e))?;
-        Ok(MarkedFile {
+        Ok(DigestedFile {
             file: BufWriter::with_capacity(1 << 20, file),
             hasher: blake3::Hasher::new(),
             bytes: 0,
@@ -226,8 +229,8 @@ impl MarkedFile {
     }
 }
 
-/// The mark of a file that another library wrote.
-pub(super) fn mark(
+/// Length and digest of a file that another library wrote.
+pub(super) fn digest_file(
     path: &Path,
     progress: &mut dyn FnMut(u64) -> metra::Result<()>,
 ) -> Result<FileMark> {
@@ -249,12 +252,5 @@ fn digest_of(path: &Path, progress: &mut dyn FnMut(u64) -> metra::Result<()>) ->
         }
         hasher.update(&buffer[..count]);
         progress(count as u64)?;
-    }
-}
-
-pub(super) fn found(path: &Path, problem: String) -> Error {
-    Error::Found {
-        place: path.display().to_string(),
-        problem,
     }
 }

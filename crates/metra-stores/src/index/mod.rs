@@ -18,15 +18,17 @@ mod graph;
 #[path = "no_graph.rs"]
 mod graph;
 mod manifest;
+mod settings;
 mod texts;
 mod write;
 
 pub use manifest::{FileMark, GraphFacts, Manifest, ModelMark, Verify};
+pub use settings::{BuildProgress, GraphSettings, Stage};
 pub use write::IndexWriter;
 
 use crate::{Error, Result};
 use graph::Graph;
-use manifest::{MANIFEST, found};
+use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS};
 use metra::data::{Corpus, MappedCorpus, RowId};
 use metra::linalg::RowBuf;
 use metra::model::{Model, Space};
@@ -34,11 +36,7 @@ use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use texts::Texts;
-
-const VECTORS: &str = "vectors.f32";
-const IDS: &str = "ids.text";
-const LABELS: &str = "labels.text";
-const GRAPH: &str = "graph.usearch";
+use write::check_finite;
 
 /// Items up to which exact search is quick enough that a graph is not worth its time to build.
 pub const EXACT_ITEMS: u64 = 1_000_000;
@@ -53,56 +51,6 @@ const QUERIES: u64 = 16;
 /// the metric does up to rounding, so that few are enough, and each one is a place in memory that the
 /// walk has not been at; blocks are ordered otherwise.
 const CANDIDATES: usize = 2;
-
-/// What long work is told: a stage, how much of it is done, and of how much. An error ends the work.
-pub type BuildProgress<'a> = dyn FnMut(Stage, u64, u64) -> metra::Result<()> + 'a;
-
-/// A part of long work on an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Items are linked into the graph.
-    Link,
-    /// Bytes of files are read to digest them.
-    Digest,
-}
-
-/// How a graph is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GraphSettings {
-    /// Neighbours that an item is linked to: more find more, and take more room.
-    pub connections: usize,
-    /// Candidates kept while an item's neighbours are looked for: more find more, and take longer.
-    pub build_effort: usize,
-    /// Whether all threads of the pool build it. The graph's bytes, and which neighbours it misses,
-    /// are then not the same from run to run; with one thread they are.
-    pub parallel: bool,
-}
-
-impl Default for GraphSettings {
-    fn default() -> Self {
-        GraphSettings {
-            connections: 16,
-            build_effort: 128,
-            parallel: false,
-        }
-    }
-}
-
-impl GraphSettings {
-    fn check(&self) -> Result<()> {
-        let ranges = [
-            ("connections", self.connections, 2..=512),
-            ("build effort", self.build_effort, 1..=100_000),
-        ];
-        for (name, value, range) in ranges {
-            if !range.contains(&value) {
-                let expected = format!("between {} and {}", range.start(), range.end());
-                return Err(metra::Error::parameter(name, expected, value).into());
-            }
-        }
-        Ok(())
-    }
-}
 
 /// How to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,26 +91,25 @@ impl LocalIndex {
             progress(Stage::Digest, done, total)
         })?;
         let space = manifest.space(folder)?;
-        let named = |name: &str| -> Result<Option<PathBuf>> {
+        let wrong = |problem: String| Error::file(&folder.join(MANIFEST), problem);
+        let named = |name: &str| {
             let known = manifest.files.contains_key(name);
-            Ok(known.then(|| folder.join(name)))
+            known.then(|| folder.join(name))
         };
-        let Some(vectors) = named(VECTORS)? else {
-            let problem = format!("expected a file {VECTORS}, but none is named");
-            return Err(found(&folder.join(MANIFEST), problem));
-        };
+        let vectors = named(VECTORS)
+            .ok_or_else(|| wrong(format!("expected a file {VECTORS}, but none is named")))?;
         let rows = usize::try_from(manifest.rows).map_err(|_| {
-            let problem = format!("{} items are more than this machine can map", manifest.rows);
-            found(&folder.join(MANIFEST), problem)
+            let rows = manifest.rows;
+            wrong(format!("{rows} items are more than this machine can map"))
         })?;
-        let texts = |name: &str| -> Result<Option<Texts>> {
-            let path = named(name)?;
+        let texts = |name: &str| {
+            let path = named(name);
             path.map(|path| Texts::open(&path, manifest.rows))
                 .transpose()
         };
         let vectors = MappedCorpus::open(&vectors, 0, rows, manifest.dim)?;
         let (ids, labels) = (texts(IDS)?, texts(LABELS)?);
-        let graph = match (&manifest.graph, named(GRAPH)?) {
+        let graph = match (&manifest.graph, named(GRAPH)) {
             (Some(facts), Some(path)) => Some(Graph::open(
                 &path,
                 space,
@@ -173,13 +120,10 @@ impl LocalIndex {
             )?),
             (None, None) => None,
             (facts, _) => {
-                let has = if facts.is_some() {
-                    "a graph"
-                } else {
-                    "no graph"
-                };
-                let problem = format!("says that there is {has}, and its files say otherwise");
-                return Err(found(&folder.join(MANIFEST), problem));
+                let has = facts.as_ref().map_or("no graph", |_| "a graph");
+                return Err(wrong(format!(
+                    "says that there is {has}, and its files say otherwise"
+                )));
             }
         };
         Ok(LocalIndex {
@@ -204,9 +148,9 @@ impl LocalIndex {
         if made.digest == given.digest {
             return Ok(());
         }
-        Err(Error::Found {
-            place: self.folder.display().to_string(),
-            problem: format!(
+        Err(Error::file(
+            &self.folder,
+            format!(
                 "was made with the model {:?} ({}), but is searched with {:?} ({}): their vectors \
                  cannot be compared; index the items with this model",
                 made.name,
@@ -214,7 +158,7 @@ impl LocalIndex {
                 given.name,
                 short(&given.digest)
             ),
-        })
+        ))
     }
 
     /// How to search where nobody says: through the graph if there is one.
@@ -240,7 +184,7 @@ impl LocalIndex {
         };
         let Some(graph) = &self.graph else {
             let problem = "has no graph to search approximately: index with --approximate";
-            return Err(found(&self.folder, problem.into()));
+            return Err(Error::file(&self.folder, problem));
         };
         if queries.dim() != self.vectors.dim() {
             let (expected, given) = (self.vectors.dim(), queries.dim());
@@ -252,16 +196,16 @@ impl LocalIndex {
         if k == 0 || effort.max(k) as u64 >= self.vectors.len() / 2 {
             return self.exact(queries, k);
         }
-        let walk = Walk {
+        let search = GraphSearch {
             index: self,
             graph,
             queries,
             k,
             effort: effort.max(k),
         };
-        let blocks: Vec<Result<Vec<Found>>> = (0..queries.len().div_ceil(QUERIES))
+        let blocks: Vec<Result<Vec<ScoredItems>>> = (0..queries.len().div_ceil(QUERIES))
             .into_par_iter()
-            .map(|block| walk.block(block * QUERIES))
+            .map(|block| search.block(block * QUERIES))
             .collect();
         let mut all = Neighbours {
             k,
@@ -299,10 +243,10 @@ impl LocalIndex {
 }
 
 /// Items with their scores, the nearest first.
-type Found = Vec<(RowId, f32)>;
+type ScoredItems = Vec<(RowId, f32)>;
 
 /// A search through the graph.
-struct Walk<'a> {
+struct GraphSearch<'a> {
     index: &'a LocalIndex,
     graph: &'a Graph,
     queries: &'a dyn Corpus,
@@ -310,9 +254,9 @@ struct Walk<'a> {
     effort: usize,
 }
 
-impl Walk<'_> {
+impl GraphSearch<'_> {
     /// Answer the queries of a block.
-    fn block(&self, first: RowId) -> Result<Vec<Found>> {
+    fn block(&self, first: RowId) -> Result<Vec<ScoredItems>> {
         let (space, items) = (self.index.space, &self.index.vectors);
         let numbers: Vec<RowId> = (first..self.queries.len().min(first + QUERIES)).collect();
         let (mut queries, mut buffer) = (RowBuf::empty(1), RowBuf::empty(1));
@@ -326,7 +270,7 @@ impl Walk<'_> {
         let mut answers = Vec::with_capacity(numbers.len());
         for (number, query) in numbers.iter().zip(queries.rows().iter()) {
             let in_query = |error: Error| self.in_query(error, *number);
-            check_query(query, self.queries.origin(*number))?;
+            check_finite(query, self.queries.origin(*number))?;
             let mut candidates = self
                 .graph
                 .candidates(query, self.effort)
@@ -363,18 +307,6 @@ impl Walk<'_> {
             .into(),
             other => other,
         }
-    }
-}
-
-fn check_query(query: &[f32], row: RowId) -> Result<()> {
-    match query.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(column) => Err(metra::Error::Cell {
-            row,
-            column,
-            problem: format!("is {} after the map", query[column]),
-        }
-        .into()),
     }
 }
 

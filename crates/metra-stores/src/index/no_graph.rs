@@ -1,8 +1,8 @@
 //! In builds without the feature `index` there is no graph: building or opening one says so, and
 //! everything else about an index works.
 
-use super::manifest::{GraphFacts, found};
-use super::{BuildProgress, GraphSettings};
+use super::manifest::GraphFacts;
+use super::settings::{BuildProgress, GraphSettings};
 use crate::{Error, Result};
 use metra::data::Corpus;
 use metra::model::Space;
@@ -40,5 +40,5 @@ impl Graph {
 
 fn absent(path: &Path) -> Error {
     let problem = "this build has no approximate index: build with the feature `index`";
-    found(path, problem.into())
+    Error::file(path, problem)
 }

@@ -4,7 +4,7 @@
 //! The file has all texts one after the other in UTF-8, then the place of each text's first byte and
 //! the length of all, as little-endian u64.
 
-use super::manifest::{FileMark, MarkedFile, found};
+use super::manifest::{DigestedFile, FileMark};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ impl Texts {
         texts: impl IntoIterator<Item = S>,
         rows: u64,
     ) -> Result<FileMark> {
-        let mut file = MarkedFile::create(path)?;
+        let mut file = DigestedFile::create(path)?;
         let mut places = Vec::new();
         let write = || {
             for text in texts {
@@ -44,7 +44,7 @@ impl Texts {
         let count: u64 = write().map_err(|e| Error::io(path, e))?;
         if count != rows {
             let problem = format!("expected a text for each of {rows} items, but found {count}");
-            return Err(found(path, problem));
+            return Err(Error::file(path, problem));
         }
         file.finish().map_err(|e| Error::io(path, e))
     }
@@ -56,7 +56,7 @@ impl Texts {
         let places = rows.checked_add(1).and_then(|n| n.checked_mul(8));
         let Some(length) = places.and_then(|places| bytes.checked_sub(places)) else {
             let problem = format!("expected the texts of {rows} items, but found {bytes} bytes");
-            return Err(found(path, problem));
+            return Err(Error::file(path, problem));
         };
         Ok(Texts {
             path: path.to_owned(),
@@ -70,7 +70,7 @@ impl Texts {
     pub(super) fn get(&self, row: u64) -> Result<String> {
         if row >= self.rows {
             let problem = format!("there is no item {row}: the index has {}", self.rows);
-            return Err(found(&self.path, problem));
+            return Err(Error::file(&self.path, problem));
         }
         // A panic elsewhere leaves no half-done state behind: every read seeks first.
         let mut file = match self.file.lock() {
@@ -87,12 +87,12 @@ impl Texts {
         let [start, end] = places.map(u64::from_le_bytes);
         if start > end || end > self.length {
             let problem = format!("the text of item {row} lies outside of the file");
-            return Err(found(&self.path, problem));
+            return Err(Error::file(&self.path, problem));
         }
         let mut text = vec![0_u8; (end - start) as usize];
         read(start, &mut text)?;
         String::from_utf8(text)
-            .map_err(|_| found(&self.path, format!("the text of item {row} is not UTF-8")))
+            .map_err(|_| Error::file(&self.path, format!("the text of item {row} is not UTF-8")))
     }
 }
 

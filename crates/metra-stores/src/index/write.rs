@@ -2,9 +2,12 @@
 //! own name when all is there, so that a folder with the right name is always a whole index.
 
 use super::graph::Graph;
-use super::manifest::{FileMark, Manifest, MarkedFile, ModelMark, found, mark};
+use super::manifest::{
+    DigestedFile, FileMark, GRAPH, IDS, LABELS, Manifest, ModelMark, VECTORS, digest_file,
+};
+use super::settings::{BuildProgress, GraphSettings, Stage};
 use super::texts::Texts;
-use super::{BuildProgress, GRAPH, GraphSettings, IDS, LABELS, Stage, VECTORS};
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
 use metra::linalg::Rows;
@@ -13,12 +16,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// An index on its way.
+/// Writes an index, item by item.
 pub struct IndexWriter {
     /// Removed with all in it unless the index is finished.
     building: TempDir,
     folder: PathBuf,
-    vectors: MarkedFile,
+    vectors: DigestedFile,
     files: BTreeMap<String, FileMark>,
     model: ModelMark,
     space: Space,
@@ -32,7 +35,7 @@ impl IndexWriter {
     pub fn create(folder: &Path, model: &Model, name: &str) -> Result<Self> {
         if folder.symlink_metadata().is_ok() {
             let problem = "expected no such file or folder yet: remove it or choose another name";
-            return Err(found(folder, problem.into()));
+            return Err(Error::file(folder, problem));
         }
         let parent = match folder.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -50,7 +53,7 @@ impl IndexWriter {
             .tempdir_in(parent)
             .map_err(|e| Error::io(parent, e))?;
         Ok(IndexWriter {
-            vectors: MarkedFile::create(&building.path().join(VECTORS))?,
+            vectors: DigestedFile::create(&building.path().join(VECTORS))?,
             building,
             folder: folder.to_owned(),
             files: BTreeMap::new(),
@@ -71,13 +74,7 @@ impl IndexWriter {
             ));
         }
         for row in rows.iter() {
-            if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-                return Err(metra::Error::Cell {
-                    row: self.rows,
-                    column,
-                    problem: format!("is {} after the map", row[column]),
-                });
-            }
+            check_finite(row, self.rows)?;
             if self.space == Space::Cosine && row.iter().all(|value| *value == 0.0) {
                 return Err(metra::Error::Row {
                     row: self.rows,
@@ -137,7 +134,7 @@ impl IndexWriter {
             manifest.graph = Some(facts);
             let total = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
             let mut done = 0;
-            let written = mark(&path, &mut |bytes| {
+            let written = digest_file(&path, &mut |bytes| {
                 done += bytes;
                 progress(Stage::Digest, done, total.len())
             })?;
@@ -153,10 +150,14 @@ impl IndexWriter {
     }
 }
 
-/// Numbers as the file has them, whatever the machine.
-fn little_endian(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
+/// Refuse a mapped vector that is not finite.
+pub(super) fn check_finite(values: &[f32], row: u64) -> metra::Result<()> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(column) => Err(metra::Error::Cell {
+            row,
+            column,
+            problem: format!("is {} after the map", values[column]),
+        }),
+    }
 }

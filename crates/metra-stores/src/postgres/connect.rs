@@ -1,11 +1,11 @@
 //! From an address to a connection.
 //!
 //! The address is that of libpq, so that one address serves psql and metra; what the client library does
-//! not know (`sslmode=verify-full`, `sslrootcert`) is taken out and done here (`trust.rs`). An address may
+//! not know (`sslmode=verify-full`, `sslrootcert`) is taken out and done here (`tls.rs`). An address may
 //! hold a password: nothing here prints it, and messages name host and database alone.
 
-use super::failure::failed;
-use super::trust::{SslMode, Trust};
+use super::failure::server_error;
+use super::tls::{SslMode, TlsSettings};
 use crate::{Error, Result};
 use postgres::config::Host;
 use postgres::{CancelToken, Client, Config, NoTls};
@@ -19,7 +19,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Address {
     config: Config,
-    trust: Trust,
+    tls: TlsSettings,
     place: String,
 }
 
@@ -65,7 +65,7 @@ impl Address {
         let place = place(&config);
         Ok(Address {
             config,
-            trust: Trust { mode, root },
+            tls: TlsSettings { mode, root },
             place,
         })
     }
@@ -79,14 +79,14 @@ impl Address {
 
     /// Connect, with a short wait for locks: a live table must not wait for us.
     pub fn connect(&self) -> Result<Client> {
-        let connected = match self.trust.mode {
+        let connected = match self.tls.mode {
             SslMode::Disable => self.config.connect(NoTls),
-            _ => self.config.connect(self.trust.connector(&self.place)?),
+            _ => self.config.connect(self.tls.connector(&self.place)?),
         };
-        let mut client = connected.map_err(|e| failed(&self.place, &e))?;
+        let mut client = connected.map_err(|e| server_error(&self.place, &e))?;
         client
             .batch_execute("SET lock_timeout = '5s'; SET statement_timeout = 0")
-            .map_err(|e| failed(&self.place, &e))?;
+            .map_err(|e| server_error(&self.place, &e))?;
         // So that the server ends the work of a client that was killed. Servers before 14 and those
         // on some systems have no such setting, which is no reason to stop.
         let _ = client.batch_execute("SET client_connection_check_interval = '2s'");
@@ -95,11 +95,11 @@ impl Address {
 
     /// Ask the server to end what a connection is doing.
     pub(super) fn cancel(&self, token: &CancelToken) -> Result<()> {
-        let asked = match self.trust.mode {
+        let asked = match self.tls.mode {
             SslMode::Disable => token.cancel_query(NoTls),
-            _ => token.cancel_query(self.trust.connector(&self.place)?),
+            _ => token.cancel_query(self.tls.connector(&self.place)?),
         };
-        asked.map_err(|e| failed(&self.place, &e))
+        asked.map_err(|e| server_error(&self.place, &e))
     }
 }
 

@@ -1,11 +1,12 @@
-//! What a server said, as an error that names the place and, for what users meet first, the way out.
+//! Errors of the server as errors of this crate: they name the place and, where users meet them often, the
+//! remedy.
 
 use crate::Error;
 use postgres::error::SqlState;
 use std::error::Error as _;
 
-/// The error of a place: a server, a table, a column.
-pub(super) fn failed(place: &str, error: &postgres::Error) -> Error {
+/// The error of the server about a place: a server, a table, a column.
+pub(super) fn server_error(place: &str, error: &postgres::Error) -> Error {
     let refused = |problem: String| Error::Refused {
         place: place.to_owned(),
         problem,
@@ -45,8 +46,8 @@ pub(super) fn failed(place: &str, error: &postgres::Error) -> Error {
     refused(format!("{problem}; {advice}"))
 }
 
-/// Whether the same statement may succeed later: a lock was not given, or transactions met.
-pub(super) fn passing(error: &postgres::Error) -> bool {
+/// Whether the same statement may succeed later: a lock was not given, or two transactions conflicted.
+pub(super) fn is_transient(error: &postgres::Error) -> bool {
     let passing = [
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::T_R_DEADLOCK_DETECTED,

@@ -6,13 +6,13 @@
 //! with an old vector; rows that others hold are passed by and found again by the last passes, which look
 //! for rows without a vector. So do rows that were inserted meanwhile. Readers wait for nothing.
 
-use super::failure::failed;
-use super::patience::in_transaction;
-use super::push::{Done, Push};
+use super::lock_retry::in_transaction;
+use super::push::Push;
 use super::registry::Entry;
-use super::rows::Reading;
+use super::request::PushSummary;
+use super::rows::RowStatements;
 use super::table::place;
-use super::vectors::Sent;
+use super::vectors::VectorParameters;
 use crate::sql::identifier;
 use crate::{Error, Result};
 use metra::linalg::RowBuf;
@@ -25,7 +25,7 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(200);
 
 /// Rows are looked up by their ids, a thousand at a time: the planner must not read a whole table for each
 /// batch because it thinks that a thousand are many.
-const BY_IDS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+const LOOKUP_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
      SET LOCAL enable_mergejoin = off";
 
 /// Fill the column of a push whose registry row is `entry`.
@@ -34,15 +34,15 @@ pub(super) fn fill(
     entry: &Entry,
     progress: &mut dyn FnMut(&str, u64, Option<u64>),
     stop: &AtomicBool,
-) -> Result<Done> {
+) -> Result<PushSummary> {
     let place = place(&push.table.name, &push.column);
     let total = match push.table.estimate.filter(|rows| *rows > 0) {
         Some(estimate) => estimate,
         None => push.count()?.1,
     };
     let again = push.what.refill || entry.refill;
-    let mut filling = Filling {
-        reading: Reading::new(&push.table, push.what, push.model)?,
+    let mut fill = FillState {
+        statements: RowStatements::new(&push.table, push.what, push.model)?,
         target: identifier(&push.column)?,
         kind: push.table.extension.kind(push.kind),
         place,
@@ -56,36 +56,37 @@ pub(super) fn fill(
         let last = entry.last_id.clone().filter(|_| begun);
         let done = if begun { entry.rows.unsigned_abs() } else { 0 };
         let mut show = |written: u64| progress("fill", (done + written).min(total), Some(total));
-        filling.pass(push, last, true, &mut show, stop)?;
+        fill.pass(push, last, true, &mut show, stop)?;
     }
-    filling.again = false;
+    fill.again = false;
     let mut show = |written: u64| progress("fill", written, None);
     let mut left = 0;
     for _ in 0..LAST_PASSES {
-        let before = filling.written;
-        filling.pass(push, None, false, &mut show, stop)?;
-        left = filling.left(push)?;
+        let before = fill.written;
+        fill.pass(push, None, false, &mut show, stop)?;
+        let (table, from) = (&push.table, &push.what.from);
+        left = table.missing(&mut push.client, from, &push.column, &fill.place)?;
         if left == 0 {
             break;
         }
         // Rows that others hold are free soon; where many have come meanwhile, there is no need to wait.
-        if filling.written - before < push.what.batch as u64 {
+        if fill.written - before < push.what.batch as u64 {
             std::thread::sleep(BETWEEN_PASSES);
         }
     }
-    push.registry.filled(&mut push.client, entry)?;
+    push.registry.mark_filled(&mut push.client, entry)?;
     let (all, with) = push.count()?;
-    Ok(Done {
-        written: filling.written,
+    Ok(PushSummary {
+        written: fill.written,
         without_vector: all.saturating_sub(with),
         left,
         indexed: false,
     })
 }
 
-struct Filling {
-    reading: Reading,
-    /// The target as it stands in SQL.
+struct FillState {
+    statements: RowStatements,
+    /// The target column, quoted for SQL.
     target: String,
     kind: String,
     place: String,
@@ -95,7 +96,7 @@ struct Filling {
     written: u64,
 }
 
-impl Filling {
+impl FillState {
     /// All rows behind an id. A main pass says in the registry where it is; the others need not, because
     /// what they have filled is no longer missing.
     fn pass(
@@ -131,9 +132,9 @@ impl Filling {
         stop: &AtomicBool,
     ) -> Result<Option<(String, u64)>> {
         let missing = (!self.again).then_some(self.target.as_str());
-        let select = self.reading.select(last.is_some(), missing);
-        let update = self.reading.update(&self.target, &self.kind);
-        let said = push.registry.progress();
+        let select = self.statements.select(last.is_some(), missing);
+        let update = self.statements.update(&self.target, &self.kind);
+        let progress = push.registry.progress_statement();
         let limit = push.what.batch as i64;
         let (plan, kind) = (&push.plan, push.kind);
         in_transaction(&mut push.client, &self.place, stop, |transaction| {
@@ -141,44 +142,27 @@ impl Filling {
                 Some(last) => transaction.query(&select, &[&limit, &last])?,
                 None => transaction.query(&select, &[&limit])?,
             };
-            let chunk = self.reading.decode(&rows)?;
+            let chunk = self.statements.decode(&rows)?;
             drop(rows);
             let Some(reached) = chunk.ids.last().cloned() else {
                 return Ok(None);
             };
-            let of_row = |e: metra::Error| self.reading.of_row(e, &chunk.ids);
+            let of_row = |e: metra::Error| self.statements.of_row(e, &chunk.ids);
             let mut stored = RowBuf::empty(1);
             plan.map_items(0, &chunk.first(chunk.len()), &mut stored)
                 .map_err(of_row)?;
-            let sent = Sent::new(kind, stored.rows()).map_err(of_row)?;
-            transaction.batch_execute(BY_IDS)?;
-            let updated = transaction.execute(&update, &[&chunk.ids, sent.array()])?;
+            let parameters = VectorParameters::new(kind, stored.rows()).map_err(of_row)?;
+            transaction.batch_execute(LOOKUP_SETTINGS)?;
+            let updated = transaction.execute(&update, &[&chunk.ids, parameters.array()])?;
             if updated != chunk.len() as u64 {
-                return Err(Error::Found {
-                    place: self.place.clone(),
-                    problem: format!(
-                        "expected to write {} rows, but wrote {updated}",
-                        chunk.len()
-                    ),
-                }
-                .into());
+                let expected = chunk.len();
+                let problem = format!("expected to write {expected} rows, but wrote {updated}");
+                return Err(Error::found(self.place.clone(), problem).into());
             }
             let count = chunk.len() as i64;
             let position = main.then_some(&reached);
-            transaction.execute(&said, &[&self.entry, &count, &position, &self.again])?;
+            transaction.execute(&progress, &[&self.entry, &count, &position, &self.again])?;
             Ok(Some((reached, updated)))
         })
-    }
-
-    /// Rows that have an input vector and none in the target.
-    fn left(&self, push: &mut Push<'_>) -> Result<u64> {
-        let from = &push.table.column(&push.what.from)?.quoted;
-        let text = format!(
-            "SELECT count(*) FROM {} WHERE {from} IS NOT NULL AND {} IS NULL",
-            push.table.quoted, self.target
-        );
-        let row = push.client.query_one(&text, &[]);
-        let left: i64 = row.map_err(|e| failed(&self.place, &e))?.get(0);
-        Ok(left.unsigned_abs())
     }
 }

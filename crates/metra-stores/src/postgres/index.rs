@@ -3,7 +3,7 @@
 //! Where such a statement was interrupted, an index that serves nothing but is kept up to date is left: it is
 //! dropped and made again.
 
-use super::failure::failed;
+use super::failure::server_error;
 use super::push::Push;
 use super::table::place;
 use crate::Result;
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 10;
 
 /// The statement.
-pub(super) fn creation(push: &Push<'_>) -> Result<String> {
+pub(super) fn create_statement(push: &Push<'_>) -> Result<String> {
     Ok(format!(
         "CREATE INDEX CONCURRENTLY {} ON {} USING hnsw ({} {}.{})",
         identifier(&name(push))?,
@@ -36,7 +36,7 @@ pub(super) fn build(
     stop: &AtomicBool,
 ) -> Result<bool> {
     let place = place(&push.table.name, &push.column);
-    let refused = |e: postgres::Error| failed(&place, &e);
+    let refused = |e: postgres::Error| server_error(&place, &e);
     let operators = push.kind.operators(push.plan.distance());
     let found = push
         .client
@@ -67,7 +67,7 @@ pub(super) fn build(
         let memory = format!("SET maintenance_work_mem = '{}kB'", bytes / 1024);
         push.client.batch_execute(&memory).map_err(refused)?;
     }
-    let statement = creation(push)?;
+    let statement = create_statement(push)?;
     let process: i32 = push
         .client
         .query_one("SELECT pg_backend_pid()", &[])

@@ -3,10 +3,11 @@
 //!
 //! | file | question |
 //! | --- | --- |
-//! | `connect`, `trust` | Where is the database, and who answers there? |
+//! | `connect`, `tls` | Where is the database, and who answers there? |
 //! | `conditions` (and `sql` of the crate) | How do names and values get into SQL? |
-//! | `table`, `vectors`, `rows` | What is there, and how does it travel? |
-//! | `push`, `target`, `fill`, `index` | How does a model get into a live table? |
+//! | `table`, `vectors`, `rows` | What is in the table, and how is it read and written? |
+//! | `request`, `target`, `push`, `run`, `fill`, `index` | How does a model get into a live table? |
+//! | `lock_retry` | How does a statement get its lock without blocking others? |
 //! | `registry`, `swap` | Which model is searched, and how does that change? |
 //! | `pull`, `search` | How do vectors come out, and answers? |
 //!
@@ -17,31 +18,27 @@ mod connect;
 mod failure;
 mod fill;
 mod index;
-mod patience;
+mod lock_retry;
 mod pull;
 mod push;
 mod registry;
+mod request;
 mod rows;
+mod run;
 mod search;
 mod swap;
 mod table;
 mod target;
-mod trust;
+mod tls;
 mod vectors;
 
 pub use conditions::Condition;
 pub use connect::Address;
 pub use pull::{Pulled, Pulling, Values, Vectors, pull};
-pub use push::{Done, Push, Pushing};
-pub use registry::Entry;
+pub use push::Push;
+pub use registry::{Entry, models};
+pub use request::{PushSummary, Pushing};
 pub use search::{Hit, Search, Searching};
 pub use swap::{Swapped, Swapping, rollback, swap};
 pub use target::Target;
 pub use vectors::VectorType;
-
-use crate::Result;
-
-/// Every model that the registries of a database know, table by table, the oldest first.
-pub fn models(address: &Address) -> Result<Vec<Entry>> {
-    registry::models(&mut address.connect()?, &address.to_string())
-}

@@ -3,19 +3,19 @@
 
 use super::conditions::{Condition, conditions};
 use super::connect::Address;
-use super::failure::failed;
+use super::failure::server_error;
 use super::table::{Table, place};
-use super::vectors::{VectorType, received};
+use super::vectors::{VectorType, decode_vector};
 use crate::sql::TableName;
 use crate::{Error, Result};
 use metra::linalg::RowBuf;
 use postgres::types::ToSql;
 use postgres::{IsolationLevel, Portal, Transaction};
 
-/// Rows that travel at once.
+/// Rows that are fetched at once.
 const BATCH: i32 = 2_000;
 
-/// What to pull from where.
+/// The request of a pull.
 #[derive(Debug, Clone)]
 pub struct Pulling {
     /// The table, or a view.
@@ -42,7 +42,7 @@ pub enum Values {
 /// What was found, before any vector is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
-    /// Numbers in a vector; none where there is no row.
+    /// Dimension of the vectors; `None` where there is no row.
     pub dim: Option<usize>,
     /// The ids and the further columns, in the order asked for.
     pub columns: Vec<(String, Values)>,
@@ -70,9 +70,9 @@ pub fn pull<T, E: From<Error>>(
     take: impl FnOnce(&Pulled, Vectors<'_, '_>) -> Result<T, E>,
 ) -> Result<T, E> {
     let mut client = address.connect()?;
-    let table = Table::look(&mut client, &what.table)?;
+    let table = Table::inspect(&mut client, &what.table)?;
     let place = place(&table.name, &what.vector);
-    let refused = |e: postgres::Error| failed(&place, &e);
+    let refused = |e: postgres::Error| server_error(&place, &e);
     // One snapshot: both passes see the same rows, whatever is written meanwhile.
     let mut transaction = client
         .build_transaction()
@@ -80,24 +80,24 @@ pub fn pull<T, E: From<Error>>(
         .read_only(true)
         .start()
         .map_err(refused)?;
-    let question = Question::new(&table, what)?;
+    let statements = PullStatements::new(&table, what)?;
     let parameters: Vec<&(dyn ToSql + Sync)> =
         (what.conditions.iter()).map(|c| &c.value as _).collect();
-    let mut pulled = question.count(&mut transaction, &parameters)?;
+    let mut pulled = statements.count(&mut transaction, &parameters)?;
     let names = std::iter::once(&what.id).chain(&what.columns);
     for (at, name) in names.enumerate() {
-        let values = question.values(&mut transaction, &table, name, &parameters)?;
+        let values = statements.values(&mut transaction, &table, name, &parameters)?;
         // An id and a label may be one column.
         if at == 0 || !pulled.columns.iter().any(|(known, _)| known == name) {
             pulled.columns.push((name.clone(), values));
         }
     }
-    let text = question.vectors();
+    let text = statements.vectors();
     let portal = transaction.bind(&text, &parameters).map_err(refused)?;
     let vectors = Vectors {
         transaction: &mut transaction,
         portal,
-        kind: question.kind,
+        kind: statements.kind,
         place: place.clone(),
         dim: pulled.dim.unwrap_or(1),
     };
@@ -108,19 +108,20 @@ impl Vectors<'_, '_> {
     /// The next rows; false where there is none left.
     pub fn next(&mut self, out: &mut RowBuf) -> Result<bool> {
         let rows = self.transaction.query_portal(&self.portal, BATCH);
-        let rows = rows.map_err(|e| failed(&self.place, &e))?;
+        let rows = rows.map_err(|e| server_error(&self.place, &e))?;
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for row in &rows {
-            let dim = received(row, 1, self.kind, &self.place, &mut values)?;
+            let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
-                let id: String = row.try_get(0).map_err(|e| failed(&self.place, &e))?;
-                return Err(Error::Found {
-                    place: format!("{}, the row with id {id}", self.place),
-                    problem: format!(
-                        "expected a vector of {} numbers as in the rows before, but found {dim}",
-                        self.dim
-                    ),
-                });
+                let id: String = row.try_get(0).map_err(|e| server_error(&self.place, &e))?;
+                let (place, expected) = (&self.place, self.dim);
+                let problem = format!(
+                    "expected a vector of {expected} numbers as in the rows before, but found {dim}"
+                );
+                return Err(Error::found(
+                    format!("{place}, the row with id {id}"),
+                    problem,
+                ));
             }
         }
         *out = RowBuf::from_values(values, self.dim)?;
@@ -129,7 +130,7 @@ impl Vectors<'_, '_> {
 }
 
 /// The parts of the statements.
-struct Question {
+struct PullStatements {
     table: String,
     id: String,
     vector: String,
@@ -143,14 +144,14 @@ struct Question {
     place: String,
 }
 
-impl Question {
+impl PullStatements {
     fn new(table: &Table, what: &Pulling) -> Result<Self> {
         let (vector, kind, dim) = table.vectors(&what.vector)?;
         let mut whole = format!(" AND {} IS NOT NULL", table.ids(&what.id)?.quoted);
         for name in &what.columns {
             whole += &format!(" AND {} IS NOT NULL", table.column(name)?.quoted);
         }
-        Ok(Question {
+        Ok(PullStatements {
             table: table.quoted.clone(),
             id: table.ids(&what.id)?.quoted.clone(),
             vector: vector.quoted.clone(),
@@ -168,14 +169,14 @@ impl Question {
         transaction: &mut Transaction<'_>,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Pulled> {
-        let Question {
+        let PullStatements {
             table,
             vector,
             asked,
             whole,
             ..
         } = self;
-        let refused = |e: postgres::Error| failed(&self.place, &e);
+        let refused = |e: postgres::Error| server_error(&self.place, &e);
         let text = format!(
             "SELECT count(*), count({vector}), count(*) FILTER (WHERE {vector} IS NOT NULL{whole}) \
              FROM {table} WHERE true{asked}"
@@ -210,31 +211,27 @@ impl Question {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Values> {
         let column = table.column(name)?;
-        let refused = |e: postgres::Error| failed(&place(&table.name, name), &e);
+        let refused = |e: postgres::Error| server_error(&place(&table.name, name), &e);
+        let (mut integers, mut texts) = (Vec::new(), Vec::new());
         let kind = if column.is_whole() { "bigint" } else { "text" };
         let text = self.select(&format!("{}::{kind}", column.quoted));
         let portal = transaction.bind(&text, parameters).map_err(refused)?;
-        let (mut integers, mut texts) = (Vec::new(), Vec::new());
         loop {
-            let rows = transaction
-                .query_portal(&portal, 10 * BATCH)
-                .map_err(refused)?;
+            let rows = transaction.query_portal(&portal, 10 * BATCH);
+            let rows = rows.map_err(refused)?;
             if rows.is_empty() {
-                break;
+                return Ok(match column.is_whole() {
+                    true => Values::Integers(integers),
+                    false => Values::Texts(texts),
+                });
             }
             for row in &rows {
-                if column.is_whole() {
-                    integers.push(row.try_get(0).map_err(refused)?);
-                } else {
-                    texts.push(row.try_get(0).map_err(refused)?);
+                match column.is_whole() {
+                    true => integers.push(row.try_get(0).map_err(refused)?),
+                    false => texts.push(row.try_get(0).map_err(refused)?),
                 }
             }
         }
-        Ok(if column.is_whole() {
-            Values::Integers(integers)
-        } else {
-            Values::Texts(texts)
-        })
     }
 
     fn vectors(&self) -> String {
@@ -242,7 +239,7 @@ impl Question {
     }
 
     fn select(&self, what: &str) -> String {
-        let Question {
+        let PullStatements {
             table,
             id,
             vector,

@@ -1,21 +1,18 @@
-//! A model into a column: what is there, which plan, which record, and the statements that follow.
-//!
-//! Nothing is written before [`Push::run`]; [`Push::statements`] says what would be. The fill itself is in
-//! `fill.rs`, the index in `index.rs`, and the exchange of columns in `swap.rs`.
+//! A push before it writes: what is there, which plan, which record. The statements that follow are in
+//! `run.rs`, the exchange of columns in `swap.rs`.
 
 use super::connect::Address;
-use super::failure::failed;
-use super::fill;
-use super::index;
-use super::patience::{BRIEFLY, in_transaction, patiently};
-use super::registry::{Entry, Registry};
-use super::rows::Reading;
+use super::failure::server_error;
+use super::lock_retry::retry;
+use super::registry::Registry;
+use super::request::Pushing;
+use super::rows::RowStatements;
 use super::table::{Table, place};
-use super::target::{Target, agrees, check_input, choose, existing, target};
+use super::target::{Target, check_input, check_plan, choose_plan, existing_type, find_target};
 use super::vectors::VectorType;
-use crate::sql::{TableName, identifier, literal};
-use crate::{Error, Result, Written};
-use metra::model::{Model, Plan, Wish, agreement};
+use crate::provenance::Provenance;
+use crate::{Error, Result};
+use metra::model::{Model, Plan, agreement};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
 
@@ -26,36 +23,7 @@ const SAMPLE: usize = 1_000;
 const ASKING: usize = 20;
 const ASKED: usize = 400;
 
-/// What to push where.
-#[derive(Debug, Clone)]
-pub struct Pushing {
-    /// The table.
-    pub table: TableName,
-    /// Its column of identifiers, which must differ.
-    pub id: String,
-    /// The column of input vectors.
-    pub from: String,
-    /// The column to write; none where items stay as they are.
-    pub to: Option<String>,
-    /// Its type, where it is made.
-    pub kind: VectorType,
-    /// The column of cameras, where the model needs one.
-    pub camera: Option<String>,
-    /// What the plan has to keep to; limits of pgvector come on top.
-    pub wish: Wish,
-    /// The model's name in the registry.
-    pub name: String,
-    /// Rows of a transaction.
-    pub batch: usize,
-    /// Whether an index of HNSW is made.
-    pub index: bool,
-    /// Memory for making it, in bytes; none for the server's own setting.
-    pub index_memory: Option<u64>,
-    /// Write rows that have a vector again, because their input changed.
-    pub refill: bool,
-}
-
-/// A push that has looked at everything and written nothing.
+/// A push that is planned and has written nothing.
 pub struct Push<'a> {
     pub(super) client: Client,
     pub(super) address: &'a Address,
@@ -64,7 +32,7 @@ pub struct Push<'a> {
     pub(super) table: Table,
     pub(super) registry: Registry,
     pub(super) plan: Plan,
-    pub(super) record: Written,
+    pub(super) record: Provenance,
     pub(super) target: Target,
     /// The column that holds what the plan stores.
     pub(super) column: String,
@@ -73,22 +41,9 @@ pub struct Push<'a> {
     agreement: Option<f64>,
 }
 
-/// What a push did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Done {
-    /// Vectors written now.
-    pub written: u64,
-    /// Rows without an input vector, which have no vector in the target either.
-    pub without_vector: u64,
-    /// Rows that other transactions held, or that came after the last pass.
-    pub left: u64,
-    /// Whether an index was made.
-    pub indexed: bool,
-}
-
 impl<'a> Push<'a> {
-    /// Connect, look and plan. With `stop`, to run it afterwards: other pushes are waited for before the look,
-    /// so that what it finds still holds when the work begins.
+    /// Connect, inspect the table and plan. With `stop`, the push is run afterwards: it waits for other pushes
+    /// before the inspection, so that what it finds still holds when the work begins.
     pub fn prepare(
         address: &'a Address,
         model: &'a Model,
@@ -99,39 +54,36 @@ impl<'a> Push<'a> {
             return Err(metra::Error::parameter("batch", "at least 1", 0).into());
         }
         let mut client = address.connect()?;
-        let mut table = Table::look(&mut client, &what.table)?;
+        let mut table = Table::inspect(&mut client, &what.table)?;
         if let Some(stop) = stop {
-            lock_out_others(&mut client, &table, stop)?;
-            table = Table::look(&mut client, &what.table)?;
+            take_push_lock(&mut client, &table, stop)?;
+            table = Table::inspect(&mut client, &what.table)?;
         }
         let registry = Registry::beside(&table)?;
         let (from, ..) = table.vectors(&what.from)?;
         check_input(&table, what, from.record(&place(&table.name, &what.from))?)?;
         let ids = table.ids(&what.id)?;
         if !ids.unique {
-            return Err(Error::Found {
-                place: place(&table.name, &what.id),
-                problem: "expected ids that a primary key or a unique index keeps different, but \
-                          there is none: rows could not be told apart"
-                    .into(),
-            });
+            let problem = "expected ids that a primary key or a unique index keeps different, but there \
+                           is none: rows could not be told apart";
+            return Err(Error::found(place(&table.name, &what.id), problem));
         }
-        let sample = Reading::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
-        let (target, found) = target(&mut client, &table, what, model)?;
+        let sample = RowStatements::new(&table, what, model)?.sample(&mut client, SAMPLE)?;
+        let (target, found) = find_target(&mut client, &table, what, model)?;
         let (plan, record, kind) = match found {
             Some((record, kind)) => {
                 let place = place(&table.name, what.to.as_deref().unwrap_or(&what.from));
                 let plan = record.plan(model, &place)?;
-                agrees(&plan, &what.wish, &place)?;
+                check_plan(&plan, &what.wish, &place)?;
                 (plan, record, kind)
             }
             None => {
                 let kind = match &target {
-                    Target::Adopted => existing(&table, what)?.0,
+                    Target::Adopted => existing_type(&table, what)?.0,
                     Target::Stays => table.vectors(&what.from)?.1,
                     _ => what.kind,
                 };
-                let mut plan = choose(model, what, kind)?;
+                let mut plan = choose_plan(model, what, kind)?;
                 let rows = sample.first(SAMPLE);
                 plan = match kind {
                     VectorType::Vector => plan.centred_where_needed(&model.chain, &rows)?,
@@ -139,7 +91,7 @@ impl<'a> Push<'a> {
                     VectorType::Halfvec if plan.items_stay() || sample.is_empty() => plan,
                     VectorType::Halfvec => plan.centred_on(&rows)?,
                 };
-                let record = Written::new(model, &plan, ids.is_whole())?;
+                let record = Provenance::new(model, &plan, ids.is_whole())?;
                 (plan, record, kind)
             }
         };
@@ -158,16 +110,12 @@ impl<'a> Push<'a> {
             }
         };
         if target == Target::Adopted {
-            let (_, dim) = existing(&table, what)?;
-            if dim.is_some_and(|dim| dim != plan.item_dim()) {
-                return Err(Error::Found {
-                    place: place(&table.name, &column),
-                    problem: format!(
-                        "expected {} dimensions, as the plan has, but found {}",
-                        plan.item_dim(),
-                        dim.unwrap_or_default()
-                    ),
-                });
+            let (_, dim) = existing_type(&table, what)?;
+            let expected = plan.item_dim();
+            if let Some(dim) = dim.filter(|dim| *dim != expected) {
+                let problem =
+                    format!("expected {expected} dimensions, as the plan has, but found {dim}");
+                return Err(Error::found(place(&table.name, &column), problem));
             }
         }
         let agreement = match sample.len() {
@@ -199,7 +147,7 @@ impl<'a> Push<'a> {
     }
 
     /// The record that the column gets.
-    pub fn record(&self) -> &Written {
+    pub fn record(&self) -> &Provenance {
         &self.record
     }
 
@@ -228,129 +176,19 @@ impl<'a> Push<'a> {
         let from = &self.table.column(&self.what.from)?.quoted;
         let text = format!("SELECT count(*), count({from}) FROM {}", self.table.quoted);
         let row = self.client.query_one(&text, &[]);
-        let row = row.map_err(|e| failed(&self.table.place(), &e))?;
+        let row = row.map_err(|e| server_error(&self.table.place(), &e))?;
         let (all, with): (i64, i64) = (row.get(0), row.get(1));
         Ok((all.unsigned_abs(), with.unsigned_abs()))
     }
-
-    /// What would run, in its order, without the parameters' values.
-    pub fn statements(&self) -> Result<Vec<String>> {
-        let mut all = vec![self.registry.creation()];
-        all.extend(self.preparation()?);
-        if self.target != Target::Stays {
-            let reading = Reading::new(&self.table, self.what, self.model)?;
-            let column = identifier(&self.column)?;
-            let kind = self.table.extension.kind(self.kind);
-            all.push(reading.select(true, Some(&column)));
-            all.push(reading.update(&column, &kind));
-            all.push(self.registry.progress());
-        }
-        if self.what.index {
-            all.push(index::creation(self)?);
-        }
-        Ok(all)
-    }
-
-    /// Make the column, fill it and make the index. `progress` is told what is done, how far it is and how
-    /// much there is; where `stop` becomes true, the work ends between two transactions with
-    /// [`metra::Error::Interrupted`], and the same push continues it.
-    pub fn run(
-        &mut self,
-        progress: &mut dyn FnMut(&str, u64, Option<u64>),
-        stop: &AtomicBool,
-    ) -> Result<Done> {
-        lock_out_others(&mut self.client, &self.table, stop)?;
-        let entry = self.begin(stop)?;
-        let mut done = Done::default();
-        if self.target != Target::Stays {
-            done = fill::fill(self, &entry, progress, stop)?;
-        }
-        if self.what.index {
-            done.indexed = index::build(self, progress, stop)?;
-        }
-        Ok(done)
-    }
-
-    /// Column, comment and registry, in one short transaction.
-    fn begin(&mut self, stop: &AtomicBool) -> Result<Entry> {
-        let statements = self.preparation()?;
-        let place = place(&self.table.name, &self.column);
-        let creation = match self.registry.is_there(&mut self.client)? {
-            true => String::new(),
-            false => self.registry.creation(),
-        };
-        // A transaction of long duration may hold the table: let it go on, and try again.
-        in_transaction(&mut self.client, &place, stop, |transaction| {
-            transaction.batch_execute(&creation)?;
-            transaction.batch_execute(BRIEFLY)?;
-            for statement in &statements {
-                transaction.batch_execute(statement)?;
-            }
-            Ok(())
-        })?;
-        // A kill between the two leaves a column with its record, for which this finds no row.
-        let found = |push: &mut Self| {
-            let Push {
-                client,
-                registry,
-                table,
-                record,
-                column,
-                ..
-            } = push;
-            registry.entry(client, table, column, &record.model)
-        };
-        if let Some(entry) = found(self)? {
-            return Ok(entry);
-        }
-        let state = if self.target == Target::Stays {
-            "ready"
-        } else {
-            "filling"
-        };
-        let names = (self.column.as_str(), self.what.from.as_str(), state);
-        let (table, model) = (&self.table, self.model);
-        (self.registry).begin(
-            &mut self.client,
-            table,
-            model,
-            &self.what.name,
-            &self.record,
-            names,
-        )?;
-        found(self)?.ok_or_else(|| Error::Found {
-            place,
-            problem: "its row in the registry vanished".into(),
-        })
-    }
-
-    /// Statements that make the column and say who writes it.
-    fn preparation(&self) -> Result<Vec<String>> {
-        let (table, column) = (&self.table.quoted, identifier(&self.column)?);
-        let record = literal(&self.record.to_text()?);
-        let comment = format!("COMMENT ON COLUMN {table}.{column} IS {record}");
-        Ok(match self.target {
-            Target::Stays | Target::Continued => Vec::new(),
-            Target::Adopted => vec![comment],
-            Target::New => {
-                let kind = self.table.extension.kind(self.kind);
-                let dim = self.plan.item_dim();
-                vec![
-                    format!("ALTER TABLE {table} ADD COLUMN {column} {kind}({dim})"),
-                    comment,
-                ]
-            }
-        })
-    }
 }
 
-/// One push a table at a time; one whose client was killed ends within seconds. A session that has the lock
-/// gets it again.
-fn lock_out_others(client: &mut Client, table: &Table, stop: &AtomicBool) -> Result<()> {
-    let got = patiently(stop, || {
+/// Take the advisory lock that allows one push per table at a time. The lock of a client that was killed ends
+/// within seconds, and a session that has the lock gets it again.
+pub(super) fn take_push_lock(client: &mut Client, table: &Table, stop: &AtomicBool) -> Result<()> {
+    let got = retry(stop, || {
         let text = "SELECT pg_try_advisory_lock(hashtextextended('metra push', $1))";
         let got = client.query_one(text, &[&i64::from(table.oid)]);
-        let got = got.map_err(|e| failed(&table.place(), &e))?;
+        let got = got.map_err(|e| server_error(&table.place(), &e))?;
         Ok(got.get::<_, bool>(0).then_some(()))
     })?;
     got.ok_or_else(|| Error::Refused {

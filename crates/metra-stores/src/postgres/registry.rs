@@ -5,12 +5,14 @@
 //! registry adds what a comment cannot hold: how far a fill has come, names and versions for people, and
 //! what a swap put aside. One row is one model in one column.
 
-use super::failure::failed;
+use super::connect::Address;
+use super::failure::server_error;
 use super::table::Table;
+use crate::Result;
+use crate::provenance::Provenance;
 use crate::sql::identifier;
-use crate::{Result, Written};
 use metra::model::{Embedding, Model};
-use postgres::{Client, GenericClient, Row};
+use postgres::{Client, GenericClient, Row, Transaction};
 use serde::Serialize;
 
 /// A row of the registry.
@@ -36,7 +38,7 @@ pub struct Entry {
     pub way: String,
     /// What the store compares by.
     pub distance: String,
-    /// Numbers in a stored vector.
+    /// Dimension of a stored vector.
     pub dimension: i32,
     /// Where the vectors are at present.
     pub column: String,
@@ -85,8 +87,8 @@ impl Registry {
         })
     }
 
-    /// What makes it.
-    pub(super) fn creation(&self) -> String {
+    /// The statement that creates it.
+    pub(super) fn create_statement(&self) -> String {
         format!(
             "CREATE TABLE IF NOT EXISTS {} (\
              id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, table_name text NOT NULL, \
@@ -103,9 +105,9 @@ impl Registry {
         )
     }
 
-    pub(super) fn is_there(&self, client: &mut impl GenericClient) -> Result<bool> {
+    pub(super) fn exists(&self, client: &mut impl GenericClient) -> Result<bool> {
         let found = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&self.quoted]);
-        Ok(found.map_err(|e| self.failed(&e))?.get(0))
+        Ok(found.map_err(|e| self.error(&e))?.get(0))
     }
 
     /// The row of a model in a column.
@@ -116,7 +118,7 @@ impl Registry {
         column: &str,
         checksum: &str,
     ) -> Result<Option<Entry>> {
-        if !self.is_there(client)? {
+        if !self.exists(client)? {
             return Ok(None);
         }
         let text = format!(
@@ -126,21 +128,21 @@ impl Registry {
         );
         let found = client
             .query_opt(&text, &[&table.name, &column, &checksum])
-            .map_err(|e| self.failed(&e))?;
-        Ok(found.map(|row| self.read(&row)))
+            .map_err(|e| self.error(&e))?;
+        Ok(found.map(|row| self.entry_from_row(&row)))
     }
 
     /// A new row, after which rows of other models in the same column count as dropped.
-    pub(super) fn begin(
+    pub(super) fn insert(
         &self,
         client: &mut impl GenericClient,
         table: &Table,
         model: &Model,
         name: &str,
-        record: &Written,
+        record: &Provenance,
         (column, input, state): (&str, &str, &str),
     ) -> Result<i64> {
-        let refused = |e: postgres::Error| self.failed(&e);
+        let refused = |e: postgres::Error| self.error(&e);
         // Many models may serve a column that stays as it is; a column that is written has one.
         if !record.raw {
             let text = format!(
@@ -178,9 +180,9 @@ impl Registry {
         Ok(row.map_err(refused)?.get(0))
     }
 
-    /// What says how far a fill is: $1 the row, $2 rows more, $3 the last id (none: as it was), $4
-    /// whether rows that have a vector are written again.
-    pub(super) fn progress(&self) -> String {
+    /// The statement that records the progress of a fill: $1 the row, $2 rows more, $3 the last id (NULL keeps
+    /// it), $4 whether rows that have a vector are written again.
+    pub(super) fn progress_statement(&self) -> String {
         format!(
             "UPDATE {} SET rows_written = rows_written + $2, last_id = coalesce($3, last_id), \
              refill = $4, state = CASE WHEN $3 IS NULL THEN state ELSE 'filling' END, \
@@ -189,8 +191,8 @@ impl Registry {
         )
     }
 
-    /// Every row has its vector.
-    pub(super) fn filled(&self, client: &mut Client, entry: &Entry) -> Result<()> {
+    /// Record that every row has its vector.
+    pub(super) fn mark_filled(&self, client: &mut Client, entry: &Entry) -> Result<()> {
         let state = match entry.state.as_str() {
             "former" => "former",
             _ if entry.former.is_some() => "serving",
@@ -201,12 +203,33 @@ impl Registry {
             self.quoted
         );
         let done = client.execute(&text, &[&entry.id, &state]);
-        done.map_err(|e| self.failed(&e))?;
+        done.map_err(|e| self.error(&e))?;
         Ok(())
     }
 
-    /// The rows of a query that selects from the registry.
-    fn read(&self, row: &Row) -> Entry {
+    /// Rows that name a column which gets another name, within the transaction that renames it; those in the
+    /// first of two states get the second.
+    pub(super) fn rename_column(
+        &self,
+        transaction: &mut Transaction<'_>,
+        table: &Table,
+        (before, after): (&str, &str),
+        (state, new_state): (&str, &str),
+    ) -> Result<(), postgres::Error> {
+        let text = format!(
+            "UPDATE {} SET column_name = CASE WHEN column_name = $2 THEN $3 ELSE column_name END, \
+             input_column = CASE WHEN input_column = $2 THEN $3 ELSE input_column END, \
+             state = CASE WHEN column_name = $2 AND state = '{state}' THEN '{new_state}' ELSE state END, \
+             updated = now() WHERE table_name = $1 AND (column_name = $2 OR input_column = $2) \
+             AND state <> 'dropped'",
+            self.quoted
+        );
+        transaction.execute(&text, &[&table.name, &before, &after])?;
+        Ok(())
+    }
+
+    /// A row of a query that selects [`COLUMNS`].
+    fn entry_from_row(&self, row: &Row) -> Entry {
         Entry {
             id: row.get(0),
             schema: self.schema.clone(),
@@ -232,20 +255,21 @@ impl Registry {
         }
     }
 
-    pub(super) fn failed(&self, error: &postgres::Error) -> crate::Error {
-        failed(&format!("the registry {}", self.quoted), error)
+    pub(super) fn error(&self, error: &postgres::Error) -> crate::Error {
+        server_error(&format!("the registry {}", self.quoted), error)
     }
 }
 
 /// Every model that the registries of a database know, table by table, the oldest first.
-pub(super) fn models(client: &mut Client, place: &str) -> Result<Vec<Entry>> {
+pub fn models(address: &Address) -> Result<Vec<Entry>> {
+    let mut client = address.connect()?;
     let schemas = client
         .query(
             "SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relname = 'metra_models' AND c.relkind = 'r' ORDER BY 1",
             &[],
         )
-        .map_err(|e| failed(place, &e))?;
+        .map_err(|e| server_error(&address.to_string(), &e))?;
     let mut all = Vec::new();
     for schema in schemas {
         let registry = Registry::of(schema.get(0))?;
@@ -253,8 +277,8 @@ pub(super) fn models(client: &mut Client, place: &str) -> Result<Vec<Entry>> {
             "SELECT {COLUMNS} FROM {} ORDER BY table_name, id",
             registry.quoted
         );
-        let rows = client.query(&text, &[]).map_err(|e| registry.failed(&e))?;
-        all.extend(rows.iter().map(|row| registry.read(row)));
+        let rows = client.query(&text, &[]).map_err(|e| registry.error(&e))?;
+        all.extend(rows.iter().map(|row| registry.entry_from_row(row)));
     }
     Ok(all)
 }

@@ -1,21 +1,21 @@
-//! Rows of a table as the model's chain takes them: ids, vectors, groups.
+//! The statements that read and write rows, and rows as the model's chain takes them: ids, vectors, groups.
 //!
-//! Ids travel as text and are cast to the column's own type on the server, so that one way serves whole
+//! Ids are sent as text and are cast to the column's own type on the server, so that one way serves whole
 //! numbers, texts and UUIDs. Rows are read in the order of ids, from the last one on: no offset is counted
 //! and no cursor is held open between two transactions.
 
-use super::failure::failed;
-use super::push::Pushing;
+use super::failure::server_error;
+use super::request::Pushing;
 use super::table::{Table, place};
-use super::vectors::{VectorType, received};
+use super::vectors::{VectorType, decode_vector};
 use crate::{Error, Result};
 use metra::data::{Batch, Groups, Narrowing};
 use metra::linalg::RowBuf;
 use metra::model::{Embedding, Model};
 use postgres::{Client, Row};
 
-/// How input rows are read and written.
-pub(super) struct Reading {
+/// The statements that read input rows and write vectors.
+pub(super) struct RowStatements {
     table: String,
     id: String,
     id_type: String,
@@ -28,7 +28,7 @@ pub(super) struct Reading {
     groups: Option<Vec<String>>,
 }
 
-/// Some rows.
+/// A batch of rows.
 pub(super) struct Chunk {
     pub(super) ids: Vec<String>,
     values: RowBuf,
@@ -55,36 +55,32 @@ impl Chunk {
     }
 }
 
-impl Reading {
+impl RowStatements {
     pub(super) fn new(table: &Table, what: &Pushing, model: &Model) -> Result<Self> {
         let (from, kind, dim) = table.vectors(&what.from)?;
         let place = place(&table.name, &what.from);
         let expected = model.chain.input_dim();
         if let Some(dim) = dim.filter(|dim| *dim != expected) {
-            return Err(Error::Found {
-                place,
-                problem: format!(
-                    "expected vectors of {expected} numbers, as the model takes, but found {dim}"
-                ),
-            });
+            let problem = format!(
+                "expected vectors of {expected} numbers, as the model takes, but found {dim}"
+            );
+            return Err(Error::found(place, problem));
         }
         let groups = model.chain.group_names().map(<[String]>::to_vec);
         let camera = match (&groups, &what.camera) {
             (None, _) => None,
             (Some(_), Some(camera)) => Some(table.column(camera)?.quoted.clone()),
             (Some(names), None) => {
-                return Err(Error::Found {
-                    place: table.place(),
-                    problem: format!(
-                        "the model subtracts the mean of each vector's group ({}): name the column \
-                         with --camera",
-                        names.join(", ")
-                    ),
-                });
+                let names = names.join(", ");
+                let problem = format!(
+                    "the model subtracts the mean of each vector's group ({names}): name the column \
+                     with --camera"
+                );
+                return Err(Error::found(table.place(), problem));
             }
         };
         let id = table.ids(&what.id)?;
-        Ok(Reading {
+        Ok(RowStatements {
             table: table.quoted.clone(),
             id: id.quoted.clone(),
             id_type: id.kind.clone(),
@@ -109,7 +105,7 @@ impl Reading {
     }
 
     fn plain_select(&self, after: bool, missing: Option<&str>) -> String {
-        let Reading {
+        let RowStatements {
             table, id, from, ..
         } = self;
         let camera = match &self.camera {
@@ -131,7 +127,7 @@ impl Reading {
 
     /// What writes vectors: $1 ids, $2 vectors.
     pub(super) fn update(&self, target: &str, kind: &str) -> String {
-        let Reading {
+        let RowStatements {
             table, id, id_type, ..
         } = self;
         format!(
@@ -144,23 +140,22 @@ impl Reading {
     pub(super) fn sample(&self, client: &mut Client, rows: usize) -> Result<Chunk> {
         let limit = rows as i64;
         let found = client.query(&self.plain_select(false, None), &[&limit]);
-        self.decode(&found.map_err(|e| failed(&self.place, &e))?)
+        self.decode(&found.map_err(|e| server_error(&self.place, &e))?)
     }
 
     /// Rows of `select` as the chain takes them; an error names the id.
     pub(super) fn decode(&self, rows: &[Row]) -> Result<Chunk> {
-        let refused = |e: postgres::Error| failed(&self.place, &e);
+        let refused = |e: postgres::Error| server_error(&self.place, &e);
         let mut ids = Vec::with_capacity(rows.len());
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         let mut cameras = Vec::new();
         for row in rows {
             let id: String = row.try_get(0).map_err(refused)?;
-            let dim = received(row, 1, self.kind, &self.place, &mut values)?;
+            let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
-                return Err(self.wrong(
-                    &id,
-                    format!("expected a vector of {} numbers, but found {dim}", self.dim),
-                ));
+                let expected = self.dim;
+                let problem = format!("expected a vector of {expected} numbers, but found {dim}");
+                return Err(self.wrong(&id, problem));
             }
             if self.camera.is_some() {
                 let camera: Option<String> = row.try_get(2).map_err(refused)?;
@@ -202,9 +197,6 @@ impl Reading {
     }
 
     fn wrong(&self, id: &str, problem: String) -> Error {
-        Error::Found {
-            place: format!("{}, the row with id {id}", self.place),
-            problem,
-        }
+        Error::found(format!("{}, the row with id {id}", self.place), problem)
     }
 }

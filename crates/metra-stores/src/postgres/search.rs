@@ -1,12 +1,12 @@
 //! Search in a column: exactly, or by its index. What is asked is what the plan says; the plan is found again
-//! from the column's record, or from the registry where the column's vectors are the items as they are.
+//! from the column's record, or from the registry where the column holds untransformed items.
 
 use super::conditions::{Condition, conditions};
 use super::connect::Address;
-use super::failure::failed;
+use super::failure::server_error;
 use super::registry::Registry;
 use super::table::{Column, Table, place};
-use super::vectors::{Sent, VectorType, received, score};
+use super::vectors::{VectorParameters, VectorType, decode_vector, score};
 use crate::sql::{TableName, operator};
 use crate::{Error, Result, digest};
 use metra::data::MemoryCorpus;
@@ -24,7 +24,7 @@ const MOST_SEARCH: usize = 1_000;
 /// Candidates for each item that is wanted, to begin with.
 const CANDIDATES: usize = 10;
 
-/// What to search.
+/// The request of a search.
 #[derive(Debug, Clone)]
 pub struct Searching {
     /// The table.
@@ -43,7 +43,7 @@ pub struct Searching {
     pub exact: bool,
     /// Candidates that an index of HNSW keeps (`hnsw.ef_search`).
     pub ef_search: Option<usize>,
-    /// The column holds the items as they are.
+    /// Whether the column holds untransformed items.
     pub keep_items: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Hit {
     pub dissimilarity: f32,
 }
 
-/// A column that can be asked.
+/// A column that is ready to be searched.
 pub struct Search {
     client: Client,
     plan: Plan,
@@ -71,7 +71,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Connect, find the plan, and prepare the question.
+    /// Connect, find the plan, and prepare the statement.
     pub fn open(address: &Address, model: &Model, what: &Searching) -> Result<Self> {
         if what.k == 0 {
             return Err(metra::Error::parameter("k", "at least 1", 0).into());
@@ -80,22 +80,18 @@ impl Search {
             return Err(metra::Error::parameter("ef-search", "1 to 1000", search).into());
         }
         let mut client = address.connect()?;
-        let table = Table::look(&mut client, &what.table)?;
+        let table = Table::inspect(&mut client, &what.table)?;
         let (column, kind, dim) = table.vectors(&what.vector)?;
         let place = place(&table.name, &what.vector);
         let plan = plan(&mut client, &table, column, model, what, &place)?;
         if let Some(dim) = dim.filter(|dim| *dim != plan.query_dim()) {
-            return Err(Error::Found {
-                place,
-                problem: format!(
-                    "expected vectors of {} numbers ({} by {}), but found {dim}",
-                    plan.query_dim(),
-                    plan.way(),
-                    plan.distance()
-                ),
-            });
+            let (expected, way, distance) = (plan.query_dim(), plan.way(), plan.distance());
+            let problem = format!(
+                "expected vectors of {expected} numbers ({way} by {distance}), but found {dim}"
+            );
+            return Err(Error::found(place, problem));
         }
-        let refused = |e: postgres::Error| failed(&place, &e);
+        let refused = |e: postgres::Error| server_error(&place, &e);
         for (setting, value) in settings(&table, what) {
             // Settings take no parameters, but this function does.
             let text = "SELECT set_config($1, $2, false)";
@@ -106,7 +102,7 @@ impl Search {
             Some(label) => format!("{}::text", table.column(label)?.quoted),
             None => "NULL::text".to_owned(),
         };
-        let away = format!(
+        let distance = format!(
             "{} {} $1::{}",
             column.quoted,
             table.extension.operator(operator(plan.distance())),
@@ -122,8 +118,8 @@ impl Search {
             }
         };
         let text = format!(
-            "SELECT {}::text, ({away})::float8, {label}{vectors} FROM {} WHERE {} IS NOT NULL{} ORDER BY \
-             {away} LIMIT {limit}",
+            "SELECT {}::text, ({distance})::float8, {label}{vectors} FROM {} WHERE {} IS NOT NULL{} ORDER BY \
+             {distance} LIMIT {limit}",
             id.quoted,
             table.quoted,
             column.quoted,
@@ -141,21 +137,21 @@ impl Search {
         })
     }
 
-    /// By which queries are mapped.
+    /// The plan by which queries are mapped.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// The nearest items of queries that went through the plan; `stop` ends it between two.
     pub fn nearest(&mut self, queries: Rows<'_>, stop: &AtomicBool) -> Result<Vec<Vec<Hit>>> {
-        let sent = Sent::new(self.kind, queries)?;
+        let parameters = VectorParameters::new(self.kind, queries)?;
         let mut answers = Vec::with_capacity(queries.len());
-        for (query, asked) in sent.each().into_iter().zip(queries.iter()) {
+        for (query, asked) in parameters.each().into_iter().zip(queries.iter()) {
             if stop.load(Ordering::Relaxed) {
                 return Err(metra::Error::Interrupted.into());
             }
             answers.push(match self.plan.ranks_again() {
-                Some(space) => self.ranked_again(space, query, asked)?,
+                Some(space) => self.rerank(space, query, asked)?,
                 None => {
                     let rows = self.ask(query, None)?;
                     rows.iter()
@@ -170,7 +166,7 @@ impl Search {
     /// The nearest by a metric that no store has, among candidates by l2. The distance by l2 (not squared) is
     /// never above such a metric's, so that the k nearest are found as soon as the k-th is no farther than
     /// the last candidate; until then, more are fetched.
-    fn ranked_again(
+    fn rerank(
         &mut self,
         space: Space,
         query: &(dyn ToSql + Sync),
@@ -187,7 +183,7 @@ impl Search {
             let farthest: f64 = last.get(1);
             let mut values = Vec::with_capacity(rows.len() * dim);
             for row in &rows {
-                received(row, 3, self.kind, &self.place, &mut values)?;
+                decode_vector(row, 3, self.kind, &self.place, &mut values)?;
             }
             let candidates = MemoryCorpus::new(RowBuf::from_values(values, dim)?)?;
             let k = self.k.min(rows.len());
@@ -202,12 +198,10 @@ impl Search {
             }
             let mut hits = Vec::with_capacity(k);
             for (row, score) in best.ids_of(0).iter().zip(best.scores_of(0)) {
-                let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
-                if let Some(row) = row {
-                    let hit = self.hit(row)?;
+                if let Some(row) = usize::try_from(*row).ok().and_then(|row| rows.get(row)) {
                     hits.push(Hit {
                         dissimilarity: *score,
-                        ..hit
+                        ..self.hit(row)?
                     });
                 }
             }
@@ -222,16 +216,14 @@ impl Search {
             parameters.push(limit);
         }
         let rows = self.client.query(&self.statement, &parameters);
-        rows.map_err(|e| failed(&self.place, &e))
+        rows.map_err(|e| server_error(&self.place, &e))
     }
 
     fn hit(&self, row: &Row) -> Result<Hit> {
         let given: f64 = row.get(1);
         if !given.is_finite() {
-            return Err(Error::Found {
-                place: self.place.clone(),
-                problem: format!("expected finite distances, but found {given}"),
-            });
+            let problem = format!("expected finite distances, but found {given}");
+            return Err(Error::found(self.place.clone(), problem));
         }
         Ok(Hit {
             id: row.get::<_, Option<String>>(0).unwrap_or_default(),
@@ -253,14 +245,9 @@ fn plan(
     let record = column.record(place)?;
     if let Some(record) = record.as_ref().filter(|record| !record.raw) {
         if what.keep_items {
-            return Err(Error::Found {
-                place: place.to_owned(),
-                problem: format!(
-                    "expected the items as they are, but {} mapped them ({})",
-                    record.who(),
-                    record.way
-                ),
-            });
+            let (who, way) = (record.who(), record.way);
+            let problem = format!("expected the items as they are, but {who} mapped them ({way})");
+            return Err(Error::found(place, problem));
         }
         return record.plan(model, place);
     }
@@ -270,13 +257,9 @@ fn plan(
         (Some(entry), _) => vec![entry.distance.parse::<Distance>()?],
         (None, true) => Distance::ALL.to_vec(),
         (None, false) => {
-            return Err(Error::Found {
-                place: place.to_owned(),
-                problem:
-                    "it has no record of a model that wrote it: push first, or say --keep-items to \
-                          search the items as they are"
-                        .into(),
-            });
+            let problem = "it has no record of a model that wrote it: push first, or say --keep-items \
+                           to search the items as they are";
+            return Err(Error::found(place, problem));
         }
     };
     let wish = Wish {

@@ -5,17 +5,16 @@
 //! another rename and nothing is computed. Comments, and with them the records, move with their columns.
 
 use super::connect::Address;
-use super::failure::failed;
-use super::patience::{BRIEFLY, Stumble, in_transaction};
+use super::lock_retry::{SHORT_LOCK_WAIT, TransactionError, in_transaction};
 use super::registry::{Entry, Registry};
 use super::table::{Table, place};
 use crate::sql::{TableName, identifier};
 use crate::{Error, Result, digest};
 use metra::model::Model;
-use postgres::{Client, Transaction};
+use postgres::Transaction;
 use std::sync::atomic::AtomicBool;
 
-/// What to exchange.
+/// The request of a swap.
 #[derive(Debug, Clone)]
 pub struct Swapping {
     /// The table.
@@ -28,7 +27,7 @@ pub struct Swapping {
     pub former: String,
 }
 
-/// What an exchange did.
+/// The result of a swap or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swapped {
     /// Nothing: it was so already.
@@ -52,33 +51,28 @@ pub fn swap(
 ) -> Result<Swapped> {
     let mut client = address.connect()?;
     let checksum = digest(model)?;
-    let table = Table::look(&mut client, &what.table)?;
+    let table = Table::inspect(&mut client, &what.table)?;
     let registry = Registry::beside(&table)?;
-    if serves(&mut client, &registry, &table, &what.live, &checksum)?.is_some() {
+    if serving_entry(&mut client, &registry, &table, &what.live, &checksum)?.is_some() {
         return Ok(Swapped::Already);
     }
-    let entry = filled(&mut client, &registry, &table, what, &checksum)?;
-    let missing = missing(&mut client, &table, &entry)?;
+    let entry = filled_entry(&mut client, &registry, &table, what, &checksum)?;
+    // Rows whose vector a swap would lose sight of.
+    let missing = table.missing(&mut client, &entry.input, &entry.column, &table.place())?;
     let place = table.place();
     in_transaction(&mut client, &place, stop, |transaction| {
-        hold(transaction, &table)?;
+        lock_table(transaction, &table)?;
         // Others may have exchanged columns between the look and the lock.
-        let table = Table::look(transaction, &what.table)?;
-        let entry = filled(transaction, &registry, &table, what, &checksum)?;
-        rename(transaction, &table, &what.live, &what.former)?;
-        rename(transaction, &table, &what.to, &what.live)?;
-        let registry = &registry.quoted;
-        let others = format!(
-            "UPDATE {registry} SET column_name = CASE WHEN column_name = $2 THEN $3 ELSE column_name \
-             END, input_column = CASE WHEN input_column = $2 THEN $3 ELSE input_column END, \
-             state = CASE WHEN column_name = $2 AND state = 'serving' THEN 'former' ELSE state END, \
-             updated = now() WHERE table_name = $1 AND (column_name = $2 OR input_column = $2) \
-             AND state <> 'dropped'"
-        );
-        transaction.execute(&others, &[&table.name, &what.live, &what.former])?;
+        let table = Table::inspect(transaction, &what.table)?;
+        let entry = filled_entry(transaction, &registry, &table, what, &checksum)?;
+        rename_column(transaction, &table, &what.live, &what.former)?;
+        rename_column(transaction, &table, &what.to, &what.live)?;
+        let states = ("serving", "former");
+        registry.rename_column(transaction, &table, (&what.live, &what.former), states)?;
         let own = format!(
-            "UPDATE {registry} SET column_name = $2, former_column = $3, state = 'serving', \
-             updated = now() WHERE id = $1"
+            "UPDATE {} SET column_name = $2, former_column = $3, state = 'serving', \
+             updated = now() WHERE id = $1",
+            registry.quoted
         );
         transaction.execute(&own, &[&entry.id, &what.live, &what.former])?;
         Ok(())
@@ -102,33 +96,30 @@ pub fn rollback(
 ) -> Result<Swapped> {
     let mut client = address.connect()?;
     let checksum = digest(model)?;
-    let table = Table::look(&mut client, table)?;
+    let table = Table::inspect(&mut client, table)?;
     let registry = Registry::beside(&table)?;
-    if serves(&mut client, &registry, &table, live, &checksum)?.is_none() {
+    if serving_entry(&mut client, &registry, &table, live, &checksum)?.is_none() {
         return Ok(Swapped::Already);
     }
     let place = table.place();
     let names = in_transaction(&mut client, &place, stop, |transaction| {
-        hold(transaction, &table)?;
-        let found = serves(transaction, &registry, &table, live, &checksum)?;
-        let entry = found.ok_or_else(|| changed(&table))?;
-        let former = entry.former.clone().ok_or_else(|| changed(&table))?;
-        rename(transaction, &table, live, &entry.built_as)?;
-        rename(transaction, &table, &former, live)?;
-        let registry = &registry.quoted;
+        lock_table(transaction, &table)?;
+        let found = serving_entry(transaction, &registry, &table, live, &checksum)?;
+        let entry = found.ok_or_else(|| concurrent_swap(&table))?;
+        let former = entry
+            .former
+            .clone()
+            .ok_or_else(|| concurrent_swap(&table))?;
+        rename_column(transaction, &table, live, &entry.built_as)?;
+        rename_column(transaction, &table, &former, live)?;
         let own = format!(
-            "UPDATE {registry} SET column_name = built_as, former_column = NULL, state = 'ready', \
-             updated = now() WHERE id = $1"
+            "UPDATE {} SET column_name = built_as, former_column = NULL, state = 'ready', \
+             updated = now() WHERE id = $1",
+            registry.quoted
         );
         transaction.execute(&own, &[&entry.id])?;
-        let others = format!(
-            "UPDATE {registry} SET column_name = CASE WHEN column_name = $3 THEN $2 ELSE column_name \
-             END, input_column = CASE WHEN input_column = $3 THEN $2 ELSE input_column END, \
-             state = CASE WHEN column_name = $3 AND state = 'former' THEN 'serving' ELSE state END, \
-             updated = now() WHERE table_name = $1 AND (column_name = $3 OR input_column = $3) \
-             AND state <> 'dropped'"
-        );
-        transaction.execute(&others, &[&table.name, &live, &former])?;
+        let states = ("former", "serving");
+        registry.rename_column(transaction, &table, (&former, live), states)?;
         Ok(vec![
             (live.to_owned(), entry.built_as),
             (former, live.to_owned()),
@@ -138,7 +129,7 @@ pub fn rollback(
 }
 
 /// The registry's row, where a swap made this model the one that is searched.
-fn serves(
+fn serving_entry(
     client: &mut impl postgres::GenericClient,
     registry: &Registry,
     table: &Table,
@@ -150,7 +141,7 @@ fn serves(
 }
 
 /// The registry's row of a column that is whole.
-fn filled(
+fn filled_entry(
     client: &mut impl postgres::GenericClient,
     registry: &Registry,
     table: &Table,
@@ -158,7 +149,6 @@ fn filled(
     checksum: &str,
 ) -> Result<Entry> {
     table.column(&what.live)?;
-    let place = place(&table.name, &what.to);
     let problem = match registry.entry(client, table, &what.to, checksum)? {
         None => "expected a column that this model filled, but the registry has none: push first",
         Some(entry) if entry.state == "filling" => {
@@ -168,47 +158,27 @@ fn filled(
             "it is not there any more: push to it again"
         }
         Some(_) if table.columns.contains_key(&what.former) => {
-            return Err(Error::Found {
-                place: super::table::place(&table.name, &what.former),
-                problem:
-                    "it is there already, and the replaced column would get its name: drop it, or \
-                          name another with --former"
-                        .into(),
-            });
+            let problem = "it is there already, and the replaced column would get its name: drop it, or \
+                           name another with --former";
+            return Err(Error::found(place(&table.name, &what.former), problem));
         }
         Some(entry) => return Ok(entry),
     };
-    Err(Error::Found {
-        place,
-        problem: problem.into(),
-    })
+    Err(Error::found(place(&table.name, &what.to), problem))
 }
 
-/// Rows whose vector a swap would lose sight of.
-fn missing(client: &mut Client, table: &Table, entry: &Entry) -> Result<u64> {
-    let text = format!(
-        "SELECT count(*) FROM {} WHERE {} IS NOT NULL AND {} IS NULL",
-        table.quoted,
-        identifier(&entry.input)?,
-        identifier(&entry.column)?
-    );
-    let row = client.query_one(&text, &[]);
-    let count: i64 = row.map_err(|e| failed(&table.place(), &e))?.get(0);
-    Ok(count.unsigned_abs())
-}
-
-fn hold(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), Stumble> {
+fn lock_table(transaction: &mut Transaction<'_>, table: &Table) -> Result<(), TransactionError> {
     let text = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted);
-    transaction.batch_execute(BRIEFLY)?;
+    transaction.batch_execute(SHORT_LOCK_WAIT)?;
     Ok(transaction.batch_execute(&text)?)
 }
 
-fn rename(
+fn rename_column(
     transaction: &mut Transaction<'_>,
     table: &Table,
     before: &str,
     after: &str,
-) -> Result<(), Stumble> {
+) -> Result<(), TransactionError> {
     let text = format!(
         "ALTER TABLE {} RENAME COLUMN {} TO {}",
         table.quoted,
@@ -218,10 +188,7 @@ fn rename(
     Ok(transaction.batch_execute(&text)?)
 }
 
-fn changed(table: &Table) -> Error {
-    Error::Found {
-        place: table.place(),
-        problem: "its columns were exchanged by another at the same moment: look, and repeat"
-            .into(),
-    }
+fn concurrent_swap(table: &Table) -> Error {
+    let problem = "its columns were exchanged by another at the same moment: look, and repeat";
+    Error::found(table.place(), problem)
 }

@@ -1,13 +1,14 @@
-//! What is there: the table, its columns with their types and comments, and the extension.
+//! The table in the catalogue: its columns with their types and comments, and the extension.
 //!
-//! All is read from the catalogue in one look. Types come from there as SQL text that the server itself
+//! Everything is read from the catalogue at once. Types come from there as SQL text that the server itself
 //! quoted; names of the user never do.
 
-use super::failure::failed;
+use super::failure::server_error;
 use super::vectors::VectorType;
+use crate::provenance::Provenance;
 use crate::sql::{TableName, identifier};
-use crate::{Error, Result, Written};
-use postgres::GenericClient;
+use crate::{Error, Result};
+use postgres::{Client, GenericClient};
 use std::collections::BTreeMap;
 
 /// Tables that a message lists at most.
@@ -29,7 +30,7 @@ pub(super) struct Table {
     pub(super) oid: u32,
     pub(super) schema: String,
     pub(super) name: String,
-    /// Schema and name as they stand in SQL.
+    /// Schema and name, quoted for SQL.
     pub(super) quoted: String,
     /// Rows as the server last counted; none where it never did.
     pub(super) estimate: Option<u64>,
@@ -42,11 +43,11 @@ pub(super) struct Table {
 /// A column as it was found.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
-    /// Its name as it stands in SQL.
+    /// Its name, quoted for SQL.
     pub(super) quoted: String,
     /// The type as SQL text.
     pub(super) kind: String,
-    /// The vectors' type and numbers, where it holds vectors.
+    /// Type and dimension of the vectors, where it holds vectors.
     pub(super) vectors: Option<(VectorType, Option<usize>)>,
     pub(super) comment: Option<String>,
     /// Whether a whole index on this column alone says that values differ.
@@ -56,17 +57,17 @@ pub(super) struct Column {
 /// pgvector.
 #[derive(Debug, Clone)]
 pub(super) struct Extension {
-    /// Its schema as it stands in SQL: types and operators are named with it.
+    /// Its schema, quoted for SQL: types and operators are named with it.
     pub(super) schema: String,
     pub(super) version: (u32, u32),
 }
 
 impl Table {
-    /// Look; an error names what is absent and what is there instead.
-    pub(super) fn look(client: &mut impl GenericClient, wanted: &TableName) -> Result<Self> {
+    /// Read the table from the catalogue; an error names what is absent and what exists instead.
+    pub(super) fn inspect(client: &mut impl GenericClient, wanted: &TableName) -> Result<Self> {
         let place = format!("the table {wanted}");
-        let refused = |e: postgres::Error| failed(&place, &e);
-        let extension = Extension::look(client)?;
+        let refused = |e: postgres::Error| server_error(&place, &e);
+        let extension = Extension::inspect(client)?;
         let quoted = wanted.quoted()?;
         let found = client
             .query_opt(
@@ -83,10 +84,7 @@ impl Table {
         let (schema, name): (String, String) = (found.get(1), found.get(2));
         let (kind, tuples): (String, f64) = (found.get(3), found.get(4));
         if !["r", "p", "v", "m", "f"].contains(&kind.as_str()) {
-            return Err(Error::Found {
-                place,
-                problem: "expected a table, but it is none".into(),
-            });
+            return Err(Error::found(place, "expected a table, but it is none"));
         }
         let mut columns = BTreeMap::new();
         let mut order = Vec::new();
@@ -138,12 +136,10 @@ impl Table {
 
     /// A column, or an error that lists those that are there.
     pub(super) fn column(&self, name: &str) -> Result<&Column> {
-        self.columns.get(name).ok_or_else(|| Error::Found {
-            place: self.place(),
-            problem: format!(
-                "expected the column {name:?}, but the columns are {}",
-                self.order.join(", ")
-            ),
+        self.columns.get(name).ok_or_else(|| {
+            let columns = self.order.join(", ");
+            let problem = format!("expected the column {name:?}, but the columns are {columns}");
+            Error::found(self.place(), problem)
         })
     }
 
@@ -152,11 +148,30 @@ impl Table {
         let column = self.column(name)?;
         match column.vectors {
             Some((kind, dim)) => Ok((column, kind, dim)),
-            None => Err(Error::Found {
-                place: place(&self.name, name),
-                problem: format!("expected vector or halfvec, but found {}", column.kind),
-            }),
+            None => {
+                let problem = format!("expected vector or halfvec, but found {}", column.kind);
+                Err(Error::found(place(&self.name, name), problem))
+            }
         }
+    }
+
+    /// Rows that have an input vector and none in another column.
+    pub(super) fn missing(
+        &self,
+        client: &mut Client,
+        input: &str,
+        column: &str,
+        place: &str,
+    ) -> Result<u64> {
+        let text = format!(
+            "SELECT count(*) FROM {} WHERE {} IS NOT NULL AND {} IS NULL",
+            self.quoted,
+            identifier(input)?,
+            identifier(column)?
+        );
+        let row = client.query_one(&text, &[]);
+        let count: i64 = row.map_err(|e| server_error(place, &e))?.get(0);
+        Ok(count.unsigned_abs())
     }
 
     /// The column of identifiers: of a type that survives a way through text.
@@ -164,14 +179,9 @@ impl Table {
         let column = self.column(name)?;
         let kind = column.kind.split('(').next().unwrap_or_default();
         if !ID_TYPES.contains(&kind) {
-            return Err(Error::Found {
-                place: place(&self.name, name),
-                problem: format!(
-                    "expected ids of one of the types {}, but found {}",
-                    ID_TYPES.join(", "),
-                    column.kind
-                ),
-            });
+            let (types, found) = (ID_TYPES.join(", "), &column.kind);
+            let problem = format!("expected ids of one of the types {types}, but found {found}");
+            return Err(Error::found(place(&self.name, name), problem));
         }
         Ok(column)
     }
@@ -184,14 +194,15 @@ impl Column {
     }
 
     /// The record in the comment; comments that people wrote are none.
-    pub(super) fn record(&self, place: &str) -> Result<Option<Written>> {
+    pub(super) fn record(&self, place: &str) -> Result<Option<Provenance>> {
         let text = self.comment.as_deref().filter(|text| text.starts_with('{'));
-        text.map(|text| Written::from_text(text, place)).transpose()
+        text.map(|text| Provenance::from_text(text, place))
+            .transpose()
     }
 }
 
 impl Extension {
-    fn look(client: &mut impl GenericClient) -> Result<Self> {
+    fn inspect(client: &mut impl GenericClient) -> Result<Self> {
         let place = "the database";
         let found = client
             .query_opt(
@@ -199,15 +210,11 @@ impl Extension {
                  JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
                 &[],
             )
-            .map_err(|e| failed(place, &e))?;
+            .map_err(|e| server_error(place, &e))?;
         let Some(found) = found else {
-            return Err(Error::Found {
-                place: place.into(),
-                problem:
-                    "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
-                          vector (on a server that has pgvector installed)"
-                        .into(),
-            });
+            let problem = "expected the extension of pgvector, but it is absent: run CREATE EXTENSION \
+                           vector (on a server that has pgvector installed)";
+            return Err(Error::found(place, problem));
         };
         let (schema, version): (String, String) = (found.get(0), found.get(1));
         let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -217,12 +224,12 @@ impl Extension {
         })
     }
 
-    /// A type as it stands in SQL.
+    /// A type, with its schema.
     pub(super) fn kind(&self, kind: VectorType) -> String {
         format!("{}.{kind}", self.schema)
     }
 
-    /// An operator as it stands in SQL.
+    /// An operator, with its schema.
     pub(super) fn operator(&self, operator: &str) -> String {
         format!("OPERATOR({}.{operator})", self.schema)
     }
@@ -242,15 +249,12 @@ fn absent(client: &mut impl GenericClient, place: &str) -> Result<Error> {
              ORDER BY 1 LIMIT $1",
             &[&LISTED],
         )
-        .map_err(|e| failed(place, &e))?;
+        .map_err(|e| server_error(place, &e))?;
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let there = if names.is_empty() {
         "no table here has vectors".to_owned()
     } else {
         format!("tables with vectors are {}", names.join(", "))
     };
-    Ok(Error::Found {
-        place: place.to_owned(),
-        problem: format!("it is not there; {there}"),
-    })
+    Ok(Error::found(place, format!("it is not there; {there}")))
 }

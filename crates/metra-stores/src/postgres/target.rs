@@ -1,15 +1,16 @@
 //! The column that a push writes: absent, empty, begun by the same model, or not to be touched; and the plan
 //! that fits it.
 
-use super::failure::failed;
-use super::push::Pushing;
+use super::failure::server_error;
+use super::request::Pushing;
 use super::table::{Table, place};
 use super::vectors::VectorType;
-use crate::{Error, Result, Written};
+use crate::provenance::Provenance;
+use crate::{Error, Result};
 use metra::model::{Model, Plan, Wish};
 use postgres::Client;
 
-/// How the target was found.
+/// The state of the target column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The plan writes nothing.
@@ -22,38 +23,37 @@ pub enum Target {
     Continued,
 }
 
-/// The input must not be what a model mapped.
-pub(super) fn check_input(table: &Table, what: &Pushing, record: Option<Written>) -> Result<()> {
+/// Refuse an input column that a model mapped.
+pub(super) fn check_input(table: &Table, what: &Pushing, record: Option<Provenance>) -> Result<()> {
     match record {
-        Some(record) if !record.raw => Err(Error::Found {
-            place: place(&table.name, &what.from),
-            problem: format!(
-                "expected the input vectors, but {} mapped these ({}); after a swap the input is in \
-                 the column that the swap put aside",
-                record.who(),
-                record.way
-            ),
-        }),
+        Some(record) if !record.raw => {
+            let (who, way) = (record.who(), record.way);
+            let problem = format!(
+                "expected the input vectors, but {who} mapped these ({way}); after a swap the input is \
+                 in the column that the swap put aside"
+            );
+            Err(Error::found(place(&table.name, &what.from), problem))
+        }
         _ => Ok(()),
     }
 }
 
-pub(super) type Continued = Option<(Written, VectorType)>;
+pub(super) type ContinuedColumn = Option<(Provenance, VectorType)>;
 
 /// What the target column is, and the record of one that is continued.
-pub(super) fn target(
+pub(super) fn find_target(
     client: &mut Client,
     table: &Table,
     what: &Pushing,
     model: &Model,
-) -> Result<(Target, Continued)> {
+) -> Result<(Target, ContinuedColumn)> {
     let Some(to) = &what.to else {
         return Ok((Target::Stays, None));
     };
     if *to == what.from {
-        let problem = "expected another column than --from, whose vectors are needed again".into();
+        let problem = "expected another column than --from, whose vectors are needed again";
         let place = place(&table.name, to);
-        return Err(Error::Found { place, problem });
+        return Err(Error::found(place, problem));
     }
     if !table.columns.contains_key(to) {
         return Ok((Target::New, None));
@@ -63,13 +63,10 @@ pub(super) fn target(
     if let Some(record) = column.record(&place)? {
         // Says that the model is another one, if it is.
         record.plan(model, &place)?;
-        if dim.is_some_and(|dim| dim != record.dimension) {
-            let problem = format!(
-                "its record says {} dimensions, but found {}",
-                record.dimension,
-                dim.unwrap_or_default()
-            );
-            return Err(Error::Found { place, problem });
+        if let Some(dim) = dim.filter(|dim| *dim != record.dimension) {
+            let expected = record.dimension;
+            let problem = format!("its record says {expected} dimensions, but found {dim}");
+            return Err(Error::found(place, problem));
         }
         return Ok((Target::Continued, Some((record, kind))));
     }
@@ -79,40 +76,35 @@ pub(super) fn target(
     );
     let row = client
         .query_one(&text, &[])
-        .map_err(|e| failed(&place, &e))?;
+        .map_err(|e| server_error(&place, &e))?;
     if row.get(0) {
-        return Err(Error::Found {
-            place,
-            problem: "expected a new or an empty column, but it holds vectors that no push wrote"
-                .into(),
-        });
+        let problem = "expected a new or an empty column, but it holds vectors that no push wrote";
+        return Err(Error::found(place, problem));
     }
     Ok((Target::Adopted, None))
 }
 
-pub(super) fn existing(table: &Table, what: &Pushing) -> Result<(VectorType, Option<usize>)> {
+pub(super) fn existing_type(table: &Table, what: &Pushing) -> Result<(VectorType, Option<usize>)> {
     let (_, kind, dim) = table.vectors(what.to.as_deref().unwrap_or(&what.from))?;
     Ok((kind, dim))
 }
 
-/// A plan that was recorded must be the one that is asked for now.
-pub(super) fn agrees(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
+/// Check that a recorded plan is the one that is requested now.
+pub(super) fn check_plan(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
     let other_way = wish.way.is_some_and(|way| way != plan.way());
     let other_form = wish.keep_input && !plan.holds_input();
     if other_way || other_form || !wish.distances.contains(&plan.distance()) {
-        return Err(Error::Found {
-            place: place.into(),
-            problem: format!(
-                "it was begun as {}, and another way or distance was asked for: write to a new column",
-                plan.name()
-            ),
-        });
+        let name = plan.name();
+        let problem = format!(
+            "it was begun as {name}, and another way or distance was asked for: write to a new column"
+        );
+        return Err(Error::found(place, problem));
     }
     Ok(())
 }
 
-/// The best plan that the wish allows.
-pub(super) fn choose(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
+/// The best plan within the constraints.
+pub(super) fn choose_plan(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
     let wish = Wish {
         keep_items: what.to.is_none(),
         most_dimensions: kind.element().most(what.index),

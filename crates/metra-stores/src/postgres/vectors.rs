@@ -1,7 +1,7 @@
-//! Vectors as pgvector keeps them: `vector` (f32) and `halfvec` (f16), their limits, and how they travel:
-//! in the binary form, one array a batch.
+//! Vectors as pgvector keeps them: `vector` (f32) and `halfvec` (f16), their limits, and their
+//! binary form in messages: one array per batch.
 
-use super::failure::failed;
+use super::failure::server_error;
 use crate::{Error, Result};
 use metra::linalg::Rows;
 use metra::model::{Distance, Element, Store};
@@ -17,14 +17,14 @@ const LARGEST_HALF: f32 = 65_504.0;
 /// A type of pgvector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VectorType {
-    /// 4 bytes a number.
+    /// 4 bytes per element.
     Vector,
-    /// 2 bytes a number: three digits, so that nearly equal scores change places.
+    /// 2 bytes per element: three digits, so that nearly equal scores change places.
     Halfvec,
 }
 
 impl VectorType {
-    /// Its numbers and limits.
+    /// Its element type and limits.
     pub fn element(self) -> Element {
         // The table of stores names both; a type that it did not name would have no limits.
         let known = Store::ALL
@@ -76,19 +76,19 @@ pub(super) fn score(distance: Distance, given: f64) -> f32 {
     }
 }
 
-/// Vectors on their way to the server.
-pub(super) enum Sent {
+/// Vectors as parameters of a statement.
+pub(super) enum VectorParameters {
     Vector(Vec<Vector>),
     Halfvec(Vec<HalfVector>),
 }
 
-impl Sent {
-    /// Rows as they travel. An error names the number of the row that the type cannot hold.
+impl VectorParameters {
+    /// The rows of a batch. An error names the number of the row that the type cannot hold.
     pub(super) fn new(kind: VectorType, rows: Rows<'_>) -> metra::Result<Self> {
         Ok(match kind {
-            VectorType::Vector => {
-                Sent::Vector(rows.iter().map(|row| Vector::from(row.to_vec())).collect())
-            }
+            VectorType::Vector => VectorParameters::Vector(
+                rows.iter().map(|row| Vector::from(row.to_vec())).collect(),
+            ),
             VectorType::Halfvec => {
                 for (number, row) in rows.iter().enumerate() {
                     if let Some(value) = row.iter().find(|v| v.abs() > LARGEST_HALF) {
@@ -101,7 +101,7 @@ impl Sent {
                         });
                     }
                 }
-                Sent::Halfvec(rows.iter().map(HalfVector::from_f32_slice).collect())
+                VectorParameters::Halfvec(rows.iter().map(HalfVector::from_f32_slice).collect())
             }
         })
     }
@@ -109,22 +109,22 @@ impl Sent {
     /// All of them as one parameter, an array.
     pub(super) fn array(&self) -> &(dyn ToSql + Sync) {
         match self {
-            Sent::Vector(all) => all,
-            Sent::Halfvec(all) => all,
+            VectorParameters::Vector(all) => all,
+            VectorParameters::Halfvec(all) => all,
         }
     }
 
     /// Each of them as a parameter.
     pub(super) fn each(&self) -> Vec<&(dyn ToSql + Sync)> {
         match self {
-            Sent::Vector(all) => all.iter().map(|one| one as _).collect(),
-            Sent::Halfvec(all) => all.iter().map(|one| one as _).collect(),
+            VectorParameters::Vector(all) => all.iter().map(|one| one as _).collect(),
+            VectorParameters::Halfvec(all) => all.iter().map(|one| one as _).collect(),
         }
     }
 }
 
-/// Append the vector in a place of a row to `out`, and say how many numbers it has.
-pub(super) fn received(
+/// Append the vector in a column of a row to `out`; its dimension.
+pub(super) fn decode_vector(
     row: &Row,
     at: usize,
     kind: VectorType,
@@ -134,11 +134,11 @@ pub(super) fn received(
     let before = out.len();
     match kind {
         VectorType::Vector => {
-            let found: Vector = row.try_get(at).map_err(|e| failed(place, &e))?;
+            let found: Vector = row.try_get(at).map_err(|e| server_error(place, &e))?;
             out.extend_from_slice(found.as_slice());
         }
         VectorType::Halfvec => {
-            let found: HalfVector = row.try_get(at).map_err(|e| failed(place, &e))?;
+            let found: HalfVector = row.try_get(at).map_err(|e| server_error(place, &e))?;
             out.extend(found.as_slice().iter().map(|v| v.to_f32()));
         }
     }
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn halves_refuse_what_they_cannot_hold() {
         let rows = Rows::new(&[1.0, 2.0, 65_504.0, -70_000.0], 2).unwrap();
-        assert!(Sent::new(VectorType::Vector, rows).is_ok());
-        let said = Sent::new(VectorType::Halfvec, rows)
+        assert!(VectorParameters::new(VectorType::Vector, rows).is_ok());
+        let said = VectorParameters::new(VectorType::Halfvec, rows)
             .err()
             .unwrap()
             .to_string();
@@ -161,7 +161,7 @@ mod tests {
             said.starts_with("row 1: ") && said.contains("-70000"),
             "{said}"
         );
-        assert!(Sent::new(VectorType::Halfvec, rows.slice(0, 1)).is_ok());
+        assert!(VectorParameters::new(VectorType::Halfvec, rows.slice(0, 1)).is_ok());
     }
 
     #[test]

@@ -21,7 +21,7 @@ const LANES: usize = 8;
 /// ```
 /// use metra::data::MemoryCorpus;
 /// use metra::linalg::RowBuf;
-/// use metra::metric::Space;
+/// use metra::model::Space;
 /// use metra::search::nearest_among;
 ///
 /// let items = MemoryCorpus::new(RowBuf::from_values(vec![0.0, 3.0, 1.0, 9.0], 1)?)?;

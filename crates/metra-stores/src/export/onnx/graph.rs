@@ -1,9 +1,11 @@
 //! A graph of operators that grows at its end, and the model file around it. Field numbers are those of
 //! `onnx.proto` (IR version 8).
 
-use super::OPSET;
 use super::message::Message;
-use crate::export::little_endian;
+use crate::bytes::little_endian;
+
+/// Version of the set of operators, that of ONNX 1.12 (2022).
+pub const OPSET: u64 = 17;
 
 /// Version of the format itself, that of 2022; later readers know it.
 const IR_VERSION: u64 = 8;
@@ -30,7 +32,7 @@ struct Node {
     attributes: Vec<(&'static str, i64)>,
 }
 
-/// Name, type and numbers a row (`None`: one number a row, without an axis for it).
+/// Name, type and dimension (`None`: one number per row, without an axis for it).
 pub(super) type Value<'a> = (&'a str, Number, Option<usize>);
 
 impl Number {

@@ -33,7 +33,7 @@ impl Message {
         self.0
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// Seven bits per byte, the lowest first; the eighth says that more follow.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);

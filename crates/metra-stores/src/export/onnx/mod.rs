@@ -13,7 +13,9 @@
 mod graph;
 mod message;
 
-use super::Export;
+pub use graph::OPSET;
+
+use super::map::{Export, write_error};
 use crate::{Error, Result};
 use graph::{Graph, Number};
 use metra::data::ElementMap;
@@ -21,8 +23,6 @@ use metra::linalg::{Kernel, Rows};
 use metra::model::{KernelMap, LowRank, Side, Signs, Step};
 use std::io::Write;
 
-/// Version of the set of operators, that of ONNX 1.12 (2022).
-pub const OPSET: u64 = 17;
 const FORMAT: &str = "an ONNX file";
 /// A message of protocol buffers cannot be longer.
 const LONGEST: usize = (1 << 31) - 1;
@@ -72,16 +72,13 @@ pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
     }
     let bytes = graph.model(&inputs, output, &export.about(), &about);
     if bytes.len() > LONGEST {
-        return Err(Error::Unsupported {
-            format: FORMAT.into(),
-            what: format!("{} bytes", bytes.len()),
-            instead: "the format ends at 2 GB: use npy or safetensors".into(),
-        });
+        return Err(Error::unsupported(
+            FORMAT,
+            format!("{} bytes", bytes.len()),
+            "the format ends at 2 GB: use npy or safetensors",
+        ));
     }
-    out.write_all(&bytes).map_err(|e| Error::Found {
-        place: FORMAT.into(),
-        problem: format!("it could not be written: {e}"),
-    })
+    out.write_all(&bytes).map_err(|e| write_error(FORMAT, e))
 }
 
 /// The operators of a step, after the value `at`; the name of what comes out.
@@ -125,6 +122,12 @@ fn rows(graph: &mut Graph, rows: Rows<'_>) -> String {
     graph.f32s(&[rows.len(), rows.dim()], rows.values())
 }
 
+/// The products of the value with every row.
+fn product(graph: &mut Graph, at: &str, others: Rows<'_>) -> String {
+    let others = rows(graph, others);
+    graph.node_with("Gemm", &[at, &others], &[("transB", 1)])
+}
+
 /// What `metra::model::Indefinite` makes of z: (z, zᵀSz, 1) of items, (2Cz, −1, −zᵀSz) of queries.
 fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
     let rank = signs.len();
@@ -158,8 +161,7 @@ fn indefinite(graph: &mut Graph, side: Side, signs: Signs, at: &str) -> String {
 
 /// W x − b.
 fn project(graph: &mut Graph, map: &LowRank, at: &str) -> String {
-    let weights = rows(graph, map.weights());
-    let product = graph.node_with("Gemm", &[at, &weights], &[("transB", 1)]);
+    let product = product(graph, at, map.weights());
     match map.offset() {
         None => product,
         Some(offset) => {
@@ -215,17 +217,13 @@ fn chi_square(graph: &mut Graph, order: u32, at: &str) -> String {
 fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
     let landmarks = map.landmarks();
     match map.kernel() {
-        Kernel::Linear => {
-            let others = rows(graph, landmarks);
-            graph.node_with("Gemm", &[at, &others], &[("transB", 1)])
-        }
+        Kernel::Linear => product(graph, at, landmarks),
         Kernel::Polynomial {
             scale,
             offset,
             degree,
         } => {
-            let others = rows(graph, landmarks);
-            let product = graph.node_with("Gemm", &[at, &others], &[("transB", 1)]);
+            let product = product(graph, at, landmarks);
             let (scale, offset) = (graph.f32s(&[], &[scale]), graph.f32s(&[], &[offset]));
             let degree = graph.f32s(&[], &[degree as f32]);
             let scaled = graph.node("Mul", &[&product, &scale]);
@@ -233,8 +231,7 @@ fn kernel(graph: &mut Graph, map: &KernelMap, at: &str) -> String {
             graph.node("Pow", &[&sum, &degree])
         }
         Kernel::Rbf { gamma } => {
-            let others = rows(graph, landmarks);
-            let product = graph.node_with("Gemm", &[at, &others], &[("transB", 1)]);
+            let product = product(graph, at, landmarks);
             let minus_two = graph.f32s(&[], &[-2.0]);
             let norms: Vec<f32> = landmarks
                 .iter()
@@ -300,7 +297,7 @@ fn exponential(graph: &mut Graph, gamma: f32, at: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{model, two_of_three};
+    use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::model::{Map, Side, Space};
 
@@ -326,7 +323,7 @@ mod tests {
         }
         assert!(holds(
             &bytes,
-            &super::super::little_endian(&[4.0, 5.0, 6.0])
+            &crate::bytes::little_endian(&[4.0, 5.0, 6.0])
         ));
         assert!(!holds(&bytes, b"group"));
         assert_eq!(bytes, written(Vec::new(), two_of_three()), "the same bytes");

@@ -62,7 +62,7 @@ use std::sync::Arc;
 /// keep the input's coordinates, one product more with the map for every query.
 ///
 /// ```
-/// use metra::metric::{Chain, Distance, Plan, Space, Way, Wish};
+/// use metra::model::{Chain, Distance, Plan, Space, Way, Wish};
 ///
 /// let chain = Chain::identity(4, Space::SquaredL2);
 /// let wish = Wish { distances: vec![Distance::InnerProduct], ..Wish::default() };

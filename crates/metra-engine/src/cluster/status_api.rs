@@ -22,7 +22,7 @@ pub(super) type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
 /// What the pages are made from.
 #[derive(Clone)]
-pub(super) struct Board {
+pub(super) struct StatusApi {
     pub(super) server: Server,
     pub(super) identity: Arc<Identity>,
     /// Seconds without a sign of life after which an executor is not counted on.
@@ -30,23 +30,23 @@ pub(super) struct Board {
 }
 
 /// The pages.
-pub(super) fn routes(board: Board) -> Router {
+pub(super) fn routes(api: StatusApi) -> Router {
     Router::new()
         .route(CLUSTER_PAGE, get(cluster))
         .route(&format!("{JOB_PAGE}{{id}}"), get(job))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(board)
+        .with_state(api)
 }
 
 type Failure = (StatusCode, String);
 
-async fn cluster(State(board): State<Board>) -> Result<Json<ClusterStatus>, Failure> {
-    let executors = board.executors().await?;
-    let jobs = board.jobs().await?;
-    let started = board.server.start_time as u64;
+async fn cluster(State(api): State<StatusApi>) -> Result<Json<ClusterStatus>, Failure> {
+    let executors = api.executors().await?;
+    let jobs = api.jobs().await?;
+    let started = api.server.start_time as u64;
     Ok(Json(ClusterStatus {
-        identity: board.identity.as_ref().clone(),
+        identity: api.identity.as_ref().clone(),
         uptime_seconds: timestamp_millis().saturating_sub(started) / 1000,
         executors,
         jobs,
@@ -54,10 +54,10 @@ async fn cluster(State(board): State<Board>) -> Result<Json<ClusterStatus>, Fail
 }
 
 async fn job(
-    State(board): State<Board>,
+    State(api): State<StatusApi>,
     Path(id): Path<String>,
 ) -> Result<Json<JobStatus>, Failure> {
-    let tasks = &board.server.state.task_manager;
+    let tasks = &api.server.state.task_manager;
     // Drivers ask this many times a second: running jobs are found without listing the others.
     if let Some(running) = tasks.get_running_job_cache().get(id.as_str()) {
         let graph = running.execution_graph.read().await;
@@ -73,15 +73,15 @@ async fn job(
     }
 }
 
-async fn ready(State(board): State<Board>) -> Result<&'static str, Failure> {
-    if board.server.is_ready() {
+async fn ready(State(api): State<StatusApi>) -> Result<&'static str, Failure> {
+    if api.server.is_ready() {
         Ok("ready\n")
     } else {
         Err((StatusCode::SERVICE_UNAVAILABLE, "no executor\n".to_owned()))
     }
 }
 
-impl Board {
+impl StatusApi {
     async fn executors(&self) -> Result<Vec<ExecutorStatus>, Failure> {
         let manager = &self.server.state.executor_manager;
         let now = timestamp_secs();

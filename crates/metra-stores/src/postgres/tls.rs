@@ -1,4 +1,4 @@
-//! Encryption and whom to trust, with libpq's meaning of `sslmode`: `prefer` and `require` encrypt without
+//! Encryption, and whom to trust, with libpq's meaning of `sslmode`: `prefer` and `require` encrypt without
 //! asking who is there, unless a root certificate is given; `verify-ca` asks for a certificate that a root
 //! signed, `verify-full` for one that names the host as well. Roots are those of the file `sslrootcert`, or
 //! the system's.
@@ -27,7 +27,7 @@ pub(super) enum SslMode {
 
 /// Whom to trust.
 #[derive(Debug, Clone)]
-pub(super) struct Trust {
+pub(super) struct TlsSettings {
     pub(super) mode: SslMode,
     /// A file of root certificates; `system` for the system's.
     pub(super) root: Option<String>,
@@ -56,7 +56,7 @@ impl SslMode {
     }
 }
 
-impl Trust {
+impl TlsSettings {
     /// What connects by TLS; `place` is for messages.
     pub(super) fn connector(&self, place: &str) -> Result<MakeRustlsConnect> {
         let refused = |problem: String| Error::Refused {
@@ -73,7 +73,7 @@ impl Trust {
         } else {
             None
         };
-        let verifier = Verifier {
+        let verifier = CertificateVerifier {
             roots,
             names: self.mode == SslMode::VerifyFull,
             provider: Arc::clone(&provider),
@@ -114,7 +114,7 @@ impl Trust {
 
 /// Checks a server's certificate as far as the mode asks.
 #[derive(Debug)]
-struct Verifier {
+struct CertificateVerifier {
     /// Absent where any certificate will do.
     roots: Option<Arc<WebPkiServerVerifier>>,
     /// Whether the certificate must name the host.
@@ -122,7 +122,7 @@ struct Verifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -1,10 +1,11 @@
-//! What a store remembers of who wrote its vectors: the model, the plan and its centre.
+//! The provenance of stored vectors: the model, the plan and its centre.
 //!
 //! A stored vector makes sense only to the model and the plan that mapped it. The record says both in a
 //! few hundred bytes of JSON, which every store has a place for; the model itself is a file of its own.
 //! Field for field it is the record of the Python package (`python/metra/stores/_written.py`): what one
 //! of them wrote, the other searches.
 
+use crate::bytes::little_endian;
 use crate::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,12 +16,12 @@ use sha2::{Digest, Sha256};
 /// Raised when a field changes its meaning, so that an older metra refuses instead of guessing.
 const VERSION: u32 = 1;
 
-/// What a store remembers of who wrote its vectors.
+/// The provenance of stored vectors, as a store records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct Provenance {
     /// What was taken from mapped vectors, as base64 of little-endian f32.
     pub centre: Option<String>,
-    /// Numbers in a stored vector.
+    /// Dimension of a stored vector.
     pub dimension: usize,
     /// What the store compares by.
     pub distance: Distance,
@@ -32,7 +33,7 @@ pub struct Written {
     metra: u32,
     /// SHA-256 of the model's file, in hexadecimal.
     pub model: String,
-    /// Whether the vectors are the items as they were, which serve any model that leaves them so.
+    /// Whether the vectors are untransformed items, which serve any model that does not map items.
     pub raw: bool,
     /// The plan's way.
     pub way: Way,
@@ -44,22 +45,18 @@ pub fn digest(model: &Model) -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Written {
+impl Provenance {
     /// The record of what a plan for this model writes; `whole_ids` where identifiers are whole numbers.
     pub fn new(model: &Model, plan: &Plan, whole_ids: bool) -> Result<Self> {
         // A map to as many numbers as it takes has two plans of one name: what cannot be found again
         // must not be written.
         let again = Plan::find(model, plan.way(), plan.distance(), plan.item_dim())?;
         if again.holds_input() != plan.holds_input() {
-            return Err(Error::Found {
-                place: format!("the plan {}", plan.name()),
-                problem:
-                    "expected one that its record tells from others, but the map gives as many \
-                          numbers as it takes: leave out --keep-input, or train with a lower rank"
-                        .into(),
-            });
+            let problem = "expected one that its record tells from others, but the map gives as many \
+                           numbers as it takes: leave out --keep-input, or train with a lower rank";
+            return Err(Error::found(format!("the plan {}", plan.name()), problem));
         }
-        Ok(Written {
+        Ok(Provenance {
             centre: plan.centre().map(packed),
             dimension: plan.item_dim(),
             distance: plan.distance(),
@@ -74,10 +71,7 @@ impl Written {
 
     /// Read a record; `place` is for messages.
     pub fn from_text(text: &str, place: &str) -> Result<Self> {
-        let broken = |problem: String| Error::Found {
-            place: place.into(),
-            problem,
-        };
+        let broken = |problem: String| Error::found(place, problem);
         let value: serde_json::Value = serde_json::from_str(text)
             .map_err(|e| broken(format!("its record cannot be read: {e}")))?;
         match value.get("metra").and_then(serde_json::Value::as_u64) {
@@ -95,18 +89,13 @@ impl Written {
 
     /// The record as JSON with sorted keys.
     pub fn to_text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|e| Error::Found {
-            place: "the record of a model".into(),
-            problem: e.to_string(),
-        })
+        serde_json::to_string(self)
+            .map_err(|e| Error::found("the record of a model", e.to_string()))
     }
 
     /// The plan by which the vectors were written, for the same model.
     pub fn plan(&self, model: &Model, place: &str) -> Result<Plan> {
-        let found = |problem: String| Error::Found {
-            place: place.into(),
-            problem,
-        };
+        let found = |problem: String| Error::found(place, problem);
         let own = digest(model)?;
         if own != self.model {
             return Err(found(format!(
@@ -140,8 +129,7 @@ fn named(model: &str, method: &str) -> String {
 }
 
 fn packed(centre: &[f32]) -> String {
-    let bytes: Vec<u8> = centre.iter().flat_map(|v| v.to_le_bytes()).collect();
-    STANDARD.encode(bytes)
+    STANDARD.encode(little_endian(centre))
 }
 
 fn unpacked(text: &str) -> Option<Vec<f32>> {
@@ -156,7 +144,7 @@ mod tests {
     use super::*;
     use metra::model::{Chain, Origin, Space};
 
-    /// What the Python package writes (`Written.to_text` with json.dumps), centre [1, −2, 0.5].
+    /// What the Python package writes (`Provenance.to_text` with json.dumps), centre [1, −2, 0.5].
     const PYTHON: &str = r#"{"centre": "AACAPwAAAMAAAAA/", "dimension": 4, "distance": "ip", "ids": "int", "method": "warca", "metra": 1, "model": "MODEL", "raw": false, "way": "extra-coordinate"}"#;
 
     fn model() -> Model {
@@ -171,11 +159,11 @@ mod tests {
     fn what_python_wrote_is_read_and_written_again() {
         let model = model();
         let text = PYTHON.replace("MODEL", &digest(&model).unwrap());
-        let record = Written::from_text(&text, "here").unwrap();
+        let record = Provenance::from_text(&text, "here").unwrap();
         let plan = record.plan(&model, "here").unwrap();
         assert_eq!(plan.way(), Way::ExtraCoordinate);
         assert_eq!(plan.centre(), Some(&[1.0, -2.0, 0.5][..]));
-        assert_eq!(Written::new(&model, &plan, true).unwrap(), record);
+        assert_eq!(Provenance::new(&model, &plan, true).unwrap(), record);
         let ours = record.to_text().unwrap();
         let same = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(same(&ours), same(&text));
@@ -184,22 +172,22 @@ mod tests {
     #[test]
     fn another_model_and_broken_records_are_named() {
         let model = model();
-        let record = Written::from_text(PYTHON, "column c").unwrap();
+        let record = Provenance::from_text(PYTHON, "column c").unwrap();
         let said = record.plan(&model, "column c").unwrap_err().to_string();
         assert!(
             said.contains("column c: it was written by the model MODEL (warca)"),
             "{said}"
         );
         let newer = PYTHON.replace(r#""metra": 1"#, r#""metra": 2"#);
-        let said = Written::from_text(&newer, "column c")
+        let said = Provenance::from_text(&newer, "column c")
             .unwrap_err()
             .to_string();
         assert!(said.contains("version 1, but found 2"), "{said}");
-        assert!(Written::from_text("{}", "c").is_err());
-        assert!(Written::from_text("{", "c").is_err());
+        assert!(Provenance::from_text("{}", "c").is_err());
+        assert!(Provenance::from_text("{", "c").is_err());
         let own = PYTHON.replace("MODEL", &digest(&model).unwrap());
         for wrong in [own.replace("AACAPwAA", "AACAPw"), own.replace("4,", "9,")] {
-            let record = Written::from_text(&wrong, "c").unwrap();
+            let record = Provenance::from_text(&wrong, "c").unwrap();
             assert!(record.plan(&model, "c").is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
-//! Settings on their way to other machines: small ones inside the plan, large ones by address.
+//! Settings for other machines: small ones are inside the plan, large ones by address.
 //!
-//! A plan is written anew for every task, so a megabyte in it is a megabyte a task. Larger settings
+//! A plan is written anew for every task, so a megabyte in it is a megabyte per task. Larger settings
 //! are put into a folder that all machines reach, in pieces under the digests of their bytes: the
 //! address is the version, a wrong or half-written object is noticed, and what is there already is
 //! neither written nor read again.
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes up to which settings travel inside the plan.
+/// Bytes up to which settings are inside the plan.
 pub(crate) const INLINE: usize = 1 << 20;
 /// Bytes of a piece. Of settings that change in part, the pieces that do not are there already.
 const PIECE: usize = 1 << 20;
 /// Bytes of pieces that are kept for the next task: those of a round are asked for by every shard.
 const RECENT: usize = 256 << 20;
 
-/// Bytes that travel with a plan.
+/// Bytes that belong to a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Carried {
+pub(crate) enum Payload {
     /// As they are.
     Inline(Vec<u8>),
     /// In pieces in a folder of a store, where their digests name them.
@@ -33,15 +33,15 @@ pub(crate) enum Carried {
     },
 }
 
-impl Carried {
+impl Payload {
     /// Pack bytes; `scratch` is a folder that all machines reach.
     pub(crate) async fn pack(
         bytes: Vec<u8>,
         scratch: Option<&Place>,
         runtime: &RuntimeEnv,
-    ) -> Result<Carried> {
+    ) -> Result<Payload> {
         if bytes.len() <= INLINE {
-            return Ok(Carried::Inline(bytes));
+            return Ok(Payload::Inline(bytes));
         }
         let scratch = scratch.ok_or_else(|| {
             Error::engine(
@@ -59,14 +59,14 @@ impl Carried {
             pieces.push(digest);
         }
         let folder = scratch.address() + "/";
-        Ok(Carried::Stored { folder, pieces })
+        Ok(Payload::Stored { folder, pieces })
     }
 
     /// The bytes.
     pub(crate) async fn unpack(&self, runtime: &RuntimeEnv) -> Result<Vec<u8>> {
         let (folder, pieces) = match self {
-            Carried::Inline(bytes) => return Ok(bytes.clone()),
-            Carried::Stored { folder, pieces } => (Place::parse(folder)?, pieces),
+            Payload::Inline(bytes) => return Ok(bytes.clone()),
+            Payload::Stored { folder, pieces } => (Place::parse(folder)?, pieces),
         };
         let mut bytes = Vec::with_capacity(pieces.len() * PIECE);
         for digest in pieces {
@@ -118,16 +118,16 @@ mod tests {
 
     #[tokio::test]
     async fn large_settings_travel_by_address_and_are_checked() {
-        let folder = std::env::temp_dir().join(format!("metra-carried-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("metra-payload-{}", std::process::id()));
         let scratch = Place::parse(&format!("{}/", folder.display())).unwrap();
         let runtime = crate::stores::runtime().unwrap();
         let bytes: Vec<u8> = (0..3 * PIECE as u32 / 2).map(|i| (i / 7) as u8).collect();
         let pack = async |bytes: &[u8]| {
-            let carried = Carried::pack(bytes.to_vec(), Some(&scratch), &runtime).await;
-            carried.unwrap()
+            let payload = Payload::pack(bytes.to_vec(), Some(&scratch), &runtime).await;
+            payload.unwrap()
         };
-        let carried = pack(&bytes).await;
-        let Carried::Stored { pieces, .. } = &carried else {
+        let payload = pack(&bytes).await;
+        let Payload::Stored { pieces, .. } = &payload else {
             panic!("expected an address");
         };
         assert_eq!(pieces.len(), 2);
@@ -135,19 +135,19 @@ mod tests {
         let place = scratch.join(&name(&pieces[1]));
         let whole = place.read(&runtime).await.unwrap();
         place.write(&runtime, vec![0; whole.len()]).await.unwrap();
-        let error = carried.unpack(&runtime).await.unwrap_err().to_string();
+        let error = payload.unpack(&runtime).await.unwrap_err().to_string();
         assert!(error.contains("not those that were sent"), "{error}");
         place.write(&runtime, whole).await.unwrap();
-        assert_eq!(carried.unpack(&runtime).await.unwrap(), bytes);
+        assert_eq!(payload.unpack(&runtime).await.unwrap(), bytes);
         // Of settings that end otherwise the beginning is there already.
         let mut other = bytes.clone();
         other[3 * PIECE / 2 - 1] ^= 1;
         let others = pack(&other).await;
         assert_eq!(others.unpack(&runtime).await.unwrap(), other);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
-        let small = Carried::pack(vec![7], None, &runtime).await.unwrap();
+        let small = Payload::pack(vec![7], None, &runtime).await.unwrap();
         assert_eq!(small.unpack(&runtime).await.unwrap(), vec![7]);
-        let nowhere = Carried::pack(bytes, None, &runtime).await.unwrap_err();
+        let nowhere = Payload::pack(bytes, None, &runtime).await.unwrap_err();
         assert!(nowhere.to_string().contains("--scratch"), "{nowhere}");
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -3,17 +3,18 @@
 //! Lines are ordered by the mean of the criterion; those of which a split failed come last and have
 //! no place, since their means are over fewer splits. What is not a number never comes first.
 
-use crate::charts::Style;
+use crate::charts::{Style, Tone};
+use crate::measures::heading;
 use metra::experiment::compare::{Evidence, Gain, Line, Results};
 
 /// Lines in their order.
-pub(crate) struct Standing<'a> {
+pub(crate) struct Leaderboard<'a> {
     pub(crate) results: &'a Results,
-    pub(crate) lines: Vec<Placed<'a>>,
+    pub(crate) lines: Vec<RankedLine<'a>>,
 }
 
 /// A line with its place.
-pub(crate) struct Placed<'a> {
+pub(crate) struct RankedLine<'a> {
     pub(crate) line: &'a Line,
     /// From 1; `None` where a split failed or nothing was measured.
     pub(crate) place: Option<usize>,
@@ -25,7 +26,7 @@ pub(crate) struct Placed<'a> {
 
 /// How a line stands to the best one, by the criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rival {
+pub(crate) enum AgainstBest {
     /// The 95 % interval of the difference holds 0.
     Same,
     /// Only the adjusted interval holds 0.
@@ -36,13 +37,13 @@ pub(crate) enum Rival {
     Apart,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> Leaderboard<'a> {
     pub(crate) fn of(results: &'a Results) -> Self {
         let criterion = results.criterion();
-        let mut lines: Vec<Placed<'a>> = results
+        let mut lines: Vec<RankedLine<'a>> = results
             .lines
             .iter()
-            .map(|line| Placed {
+            .map(|line| RankedLine {
                 line,
                 place: None,
                 is_base: line.name == results.base,
@@ -52,10 +53,10 @@ impl<'a> Standing<'a> {
             .collect();
         // Whole lines first, each kind from high to low; the sort keeps the experiment's order
         // among equals, but the one named best leads those that it ties with.
-        let key = |placed: &Placed<'_>| {
-            let mean = mean(placed.line, criterion);
-            let whole = mean.is_some() && !placed.line.failed();
-            (whole, mean.unwrap_or(f64::NEG_INFINITY), placed.is_best)
+        let key = |ranked: &RankedLine<'_>| {
+            let mean = mean(ranked.line, criterion);
+            let whole = mean.is_some() && !ranked.line.failed();
+            (whole, mean.unwrap_or(f64::NEG_INFINITY), ranked.is_best)
         };
         lines.sort_by(|a, b| {
             let ((a_whole, a_mean, a_best), (b_whole, b_mean, b_best)) = (key(a), key(b));
@@ -65,14 +66,14 @@ impl<'a> Standing<'a> {
                 .then(by_mean)
                 .then(b_best.cmp(&a_best))
         });
-        let whole = lines.iter().filter(|placed| key(placed).0).count();
+        let whole = lines.iter().filter(|ranked| key(ranked).0).count();
         let mut series = 0;
-        for (at, placed) in lines.iter_mut().enumerate() {
-            placed.place = (at < whole).then_some(at + 1);
-            if placed.is_base {
-                placed.style = Style::Base;
+        for (at, ranked) in lines.iter_mut().enumerate() {
+            ranked.place = (at < whole).then_some(at + 1);
+            if ranked.is_base {
+                ranked.style = Style::Base;
             } else if series < Style::SERIES && at < whole {
-                placed.style = Style::Series(series);
+                ranked.style = Style::Series(series);
                 series += 1;
             }
         }
@@ -80,39 +81,60 @@ impl<'a> Standing<'a> {
     }
 
     /// The line with the highest mean of the criterion, where there is one.
-    pub(crate) fn best(&self) -> Option<&Placed<'a>> {
-        self.lines.iter().find(|placed| placed.is_best)
+    pub(crate) fn best(&self) -> Option<&RankedLine<'a>> {
+        self.lines.iter().find(|ranked| ranked.is_best)
     }
 
     /// The base, where it is among the lines.
-    pub(crate) fn base(&self) -> Option<&Placed<'a>> {
-        self.lines.iter().find(|placed| placed.is_base)
+    pub(crate) fn base(&self) -> Option<&RankedLine<'a>> {
+        self.lines.iter().find(|ranked| ranked.is_base)
     }
 
     /// The highest mean of a measure among lines without failures.
     pub(crate) fn highest(&self, measure: usize) -> Option<f64> {
-        let whole = self.lines.iter().filter(|placed| !placed.line.failed());
+        let whole = self.lines.iter().filter(|ranked| !ranked.line.failed());
         whole
-            .filter_map(|placed| mean(placed.line, measure))
+            .filter_map(|ranked| mean(ranked.line, measure))
             .max_by(f64::total_cmp)
     }
 
     /// How a line stands to the best by the criterion.
-    pub(crate) fn rival(&self, placed: &Placed<'_>) -> Rival {
-        if placed.is_best {
-            return Rival::Apart;
+    pub(crate) fn rival(&self, ranked: &RankedLine<'_>) -> AgainstBest {
+        if ranked.is_best {
+            return AgainstBest::Apart;
         }
-        match self.of_criterion(&placed.line.against_best) {
-            None => Rival::Apart,
-            Some(gain) if gain.evidence == Evidence::None => Rival::Same,
-            Some(gain) if gain.adjusted == Evidence::None => Rival::Nearly,
-            Some(_) => Rival::Behind,
+        match self.of_criterion(&ranked.line.against_best) {
+            None => AgainstBest::Apart,
+            Some(gain) if gain.evidence == Evidence::None => AgainstBest::Same,
+            Some(gain) if gain.adjusted == Evidence::None => AgainstBest::Nearly,
+            Some(_) => AgainstBest::Behind,
         }
+    }
+
+    /// The heading of the criterion.
+    pub(crate) fn criterion(&self) -> String {
+        heading(&self.results.protocol.criterion)
     }
 
     /// The gain by the criterion.
     pub(crate) fn of_criterion<'g>(&self, gains: &'g [Gain]) -> Option<&'g Gain> {
         gain_of(gains, &self.results.protocol.criterion)
+    }
+}
+
+impl RankedLine<'_> {
+    /// The place as text; a dash where there is none.
+    pub(crate) fn badge(&self) -> String {
+        self.place.map_or("–".to_owned(), |place| place.to_string())
+    }
+}
+
+/// The colour of evidence.
+pub(crate) fn tone(evidence: Evidence) -> Tone {
+    match evidence {
+        Evidence::Better => Tone::Better,
+        Evidence::Worse => Tone::Worse,
+        Evidence::None => Tone::Neither,
     }
 }
 

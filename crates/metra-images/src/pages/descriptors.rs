@@ -33,7 +33,7 @@ impl Described {
         advance: &mut (dyn FnMut(usize) + Send),
     ) -> Result<Self> {
         frame.check(series)?;
-        let framed = Framed {
+        let framed = FramedGrid {
             grid: Grid::with(side, CELL)?,
             frame,
         };
@@ -118,12 +118,12 @@ impl Described {
 }
 
 /// A grid over pictures that are first brought to one size.
-struct Framed {
+struct FramedGrid {
     grid: Grid,
     frame: Frame,
 }
 
-impl Describe for Framed {
+impl Describe for FramedGrid {
     fn dimension(&self) -> usize {
         self.grid.dimension()
     }

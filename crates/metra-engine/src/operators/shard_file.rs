@@ -1,0 +1,29 @@
+//! Parquet files of shards: how they are written, and what is said of each.
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
+
+/// What was written of a shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ShardFile {
+    /// Rows in the file.
+    pub(crate) rows: u64,
+    /// Its bytes.
+    pub(crate) bytes: u64,
+}
+
+/// A writer to memory, with so many rows in a row group.
+pub(super) fn writer(
+    schema: SchemaRef,
+    group_rows: usize,
+) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_max_row_group_row_count(Some(group_rows))
+        .build();
+    ArrowWriter::try_new(Vec::new(), schema, Some(properties))
+}
