@@ -7,7 +7,7 @@ use crate::working::work;
 use metra::Error;
 use metra::data::{Interruptible, Storage, fingerprint};
 use metra::evaluate::{Bootstrap, verification};
-use metra::model::{Decision, Embedding, Side, embed_corpus};
+use metra::model::{Embedding, MatchDecision, Side, embed_corpus};
 use pyo3::prelude::*;
 
 /// The same model with a threshold at which at most this share of pairs of two identities match,
@@ -52,7 +52,7 @@ pub(crate) fn calibrate<'py>(
         let Some(point) = found.points.first() else {
             return Err(Error::Data("no threshold was found".into()));
         };
-        model.0.clone().with_decision(Decision {
+        model.0.clone().with_decision(MatchDecision {
             threshold: f64::from(point.threshold),
             asked: point.asked,
             false_match_rate: point.false_match_rate,

@@ -6,10 +6,10 @@ use crate::train::{comparison, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{briefly, work};
 use metra::Dataset;
-use metra::data::{Corpus, Groups, Interruptible, Joined, Storage};
+use metra::data::{Corpus, Groups, Interruptible, JoinedCorpus, Storage};
 use metra::evaluate::{
-    Bootstrap, Empty, Evaluation, Gain, Measure, Options, ReIdentification, Ties, evaluate,
-    paired_bootstrap,
+    Bootstrap, Empty, Evaluation, EvaluationOptions, GradeGain, Measure, ReIdentification, Ties,
+    evaluate, paired_bootstrap,
 };
 use metra::experiment::{Classifier, EvaluationSettings, Protocol, Scores};
 use metra::model::{Chain, Embedding, Side, Space, embed_corpus};
@@ -172,11 +172,11 @@ fn protocol(question: &Question, supervision: &Supervision) -> Result<Protocol> 
     })
 }
 
-fn gain(question: &Question) -> Gain {
+fn gain(question: &Question) -> GradeGain {
     if question.exponential_gain {
-        Gain::Exponential
+        GradeGain::Exponential
     } else {
-        Gain::Linear
+        GradeGain::Linear
     }
 }
 
@@ -227,7 +227,7 @@ fn against(
         return across_cameras(question, chain, (rows, told), (gallery, gallery_told));
     }
     // One corpus of both, with the gallery in the place of what was learned from.
-    let both = Joined::new(rows, gallery)?;
+    let both = JoinedCorpus::new(rows, gallery)?;
     let told = told.joined(gallery_told);
     let groups = numbered(told.groups(), chain.group_names())?;
     let data = told.build(Dataset::builder(&both).groups(groups))?;
@@ -270,12 +270,12 @@ fn across_cameras(
         true => Protocol::CrossCamera.measures(),
         false => read_all(&question.measures)?,
     };
-    let options = Options {
+    let options = EvaluationOptions {
         measures: measures.clone(),
         ties: Ties::Expected,
         gain: gain(question),
         empty: empty(question),
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let truth = ReIdentification::new(&labels, &groups, &searched, &gallery_groups)?;
     let space = Embedding::space(chain);

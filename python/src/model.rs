@@ -3,7 +3,7 @@
 use crate::errors::raised;
 use crate::vectors::{Given, Names, Rule, Vectors};
 use crate::working::{briefly, work};
-use metra::data::{Batch, Corpus, Groups, Joined, Storage};
+use metra::data::{Batch, Corpus, Groups, JoinedCorpus, Storage};
 use metra::evaluate::dissimilarities;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Embedding, LowRank, Map, Metric, Side, embed_corpus, for_each_embedded};
@@ -354,7 +354,7 @@ impl Model {
             };
             let groups = self.groups(both.as_ref())?;
             let pairs: Vec<[u64; 2]> = (0..rows).map(|row| [row, rows + row]).collect();
-            let joined = Joined::new(&left, &right)?;
+            let joined = JoinedCorpus::new(&left, &right)?;
             dissimilarities(self.chain(), &joined, groups.as_ref(), &pairs)
         })?;
         Ok(PyArray1::from_vec(py, values))

@@ -5,7 +5,7 @@ use crate::train::read_all;
 use crate::vectors::{Given, Names, Vectors};
 use crate::working::briefly;
 use metra::data::{Batch, Corpus};
-use metra::model::{Side, Wish};
+use metra::model::{PlanConstraints, Side};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
@@ -29,12 +29,12 @@ pub(crate) fn plan(
 ) -> PyResult<Plan> {
     let learned = &model.get().0;
     let plan = briefly(py, || {
-        let wish = Wish {
+        let wish = PlanConstraints {
             distances: read_all(&distances)?,
             keep_items,
             most_dimensions,
             way: way.map(str::parse).transpose()?,
-            ..Wish::default()
+            ..PlanConstraints::default()
         };
         metra::model::Plan::choose_for_model(learned, &wish)
     })?;

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
 
 mod data_files;
 mod dependencies;
+mod golden;
 mod layering;
 mod links;
 mod manifests;

@@ -1,13 +1,15 @@
 //! `cargo xtask tidy` prints every finding of the tree's checks and fails if there is one;
 //! `cargo xtask dependencies` does so for licences and sources of crates;
 //! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
+//! `cargo xtask golden` compares what the command makes of small fixed sets with a committed table;
 //! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use xtask::Finding;
+use xtask::{Finding, Golden};
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,14 +24,39 @@ fn main() -> Result<ExitCode> {
             write!(std::io::stdout().lock(), "{counts}")?;
             Ok(ExitCode::SUCCESS)
         }
+        ["golden", ref options @ ..] => golden(options),
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
-            "expected `cargo xtask tidy`, `cargo xtask dependencies`, `cargo xtask structure` or \
-             `cargo xtask reproduce NAME|all [--profile PROFILE]`, but found the arguments \
-             {arguments:?}"
+            "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
+             [--command PATH]` or `reproduce NAME|all [--profile PROFILE]`, but found the \
+             arguments {arguments:?}"
         ),
     }
+}
+
+fn golden(options: &[&str]) -> Result<ExitCode> {
+    let (mut what, mut command) = (Golden::Check, None);
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        match *option {
+            "--write" => what = Golden::Write,
+            "--models" => what = Golden::Models,
+            "--command" => command = rest.next().map(PathBuf::from),
+            other => bail!("expected --write, --models or --command PATH, but found {other:?}"),
+        }
+    }
+    let differences = xtask::golden(&xtask::repository_root()?, what, command)?;
+    let mut out = std::io::stdout().lock();
+    for line in &differences {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "golden: {} differences", differences.len())?;
+    Ok(if differences.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! Arguments that several verbs share.
 
 use clap::{Args, ValueEnum};
-use metra::model::{Distance, Side, Way, Wish};
+use metra::model::{Distance, PlanConstraints, Side, Strategy};
 use std::path::PathBuf;
 
 /// For every verb.
@@ -11,13 +11,13 @@ pub(crate) struct Common {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Threads to use (default: all cores); results do not depend on it
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
     pub(crate) threads: Option<usize>,
     /// Memory that one corpus may take; a larger one goes to a memory-mapped file (512M, 2G)
-    #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size, hide_short_help = true)]
     pub(crate) memory: u64,
     /// Folder for such files (default: the ranker's temporary folder)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) cache_dir: Option<PathBuf>,
 }
 
@@ -57,13 +57,28 @@ impl From<SideName> for Side {
 pub(crate) struct ClusterArgs {
     /// Work where the rows lie: `here` (DataFusion in this process) or a cluster's scheduler
     /// (df://host:port). The data is then a Parquet file or a folder of them, local or s3://
-    #[arg(long, value_name = "WHERE", help_heading = "Cluster")]
+    #[arg(
+        long,
+        value_name = "WHERE",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     pub(crate) cluster: Option<String>,
     /// Folder that all machines reach, for settings too large for a plan
-    #[arg(long, value_name = "FOLDER", help_heading = "Cluster")]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     pub(crate) scratch: Option<String>,
     /// Rows of a shard, about (default: 262144; in training a file is a shard)
-    #[arg(long, value_name = "N", help_heading = "Cluster")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     pub(crate) shard_rows: Option<u64>,
 }
 
@@ -76,7 +91,7 @@ pub(crate) enum Place {}
 
 /// What a plan for a vector store has to keep to.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Wished {
+pub(crate) struct PlanArgs {
     /// Leave the stored items as they are, to the last number: queries carry the metric
     #[arg(long, help_heading = "The plan")]
     pub(crate) keep_items: bool,
@@ -86,15 +101,15 @@ pub(crate) struct Wished {
     pub(crate) keep_input: bool,
     /// Insist on a way: mapped, query-only, extra-coordinate, rescaled or candidates
     #[arg(long, value_name = "WAY", help_heading = "The plan")]
-    pub(crate) way: Option<Way>,
+    pub(crate) way: Option<Strategy>,
     /// Insist on what the store compares by: l2, ip or cosine
     #[arg(long, value_name = "DISTANCE", help_heading = "The plan")]
     pub(crate) distance: Option<Distance>,
 }
 
-impl Wished {
+impl PlanArgs {
     /// The wish towards a store that compares by these distances.
-    pub(crate) fn wish(&self, offered: &[Distance]) -> anyhow::Result<Wish> {
+    pub(crate) fn wish(&self, offered: &[Distance]) -> anyhow::Result<PlanConstraints> {
         let distances = match self.distance {
             None => offered.to_vec(),
             Some(distance) if offered.contains(&distance) => vec![distance],
@@ -106,13 +121,13 @@ impl Wished {
                 );
             }
         };
-        Ok(Wish {
+        Ok(PlanConstraints {
             distances,
             keep_items: self.keep_items,
             keep_input: self.keep_input,
             way: self.way,
-            candidates: self.way == Some(Way::Candidates),
-            ..Wish::default()
+            candidates: self.way == Some(Strategy::Candidates),
+            ..PlanConstraints::default()
         })
     }
 }

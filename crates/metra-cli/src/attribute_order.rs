@@ -3,7 +3,7 @@
 
 use crate::print;
 use anyhow::Result;
-use metra::evaluate::Ordered;
+use metra::evaluate::PairwiseOrderAccuracy;
 use metra::experiment::MeanAndDeviation;
 use serde::Serialize;
 
@@ -13,11 +13,11 @@ pub(crate) struct OrderedRow {
     pub(crate) attribute: String,
     /// Nothing where the attribute orders no two of the rows.
     #[serde(flatten)]
-    pub(crate) ordered: Option<Ordered>,
+    pub(crate) ordered: Option<PairwiseOrderAccuracy>,
 }
 
 /// Rows of what the library found.
-pub(crate) fn ordered_rows(found: Vec<(String, Option<Ordered>)>) -> Vec<OrderedRow> {
+pub(crate) fn ordered_rows(found: Vec<(String, Option<PairwiseOrderAccuracy>)>) -> Vec<OrderedRow> {
     (found.into_iter())
         .map(|(attribute, ordered)| OrderedRow { attribute, ordered })
         .collect()

@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::print;
 use crate::progress::Reporter;
 use anyhow::{Result, ensure};
-use metra_engine::{Cut, Engine, Progress, Table};
+use metra_engine::{Cut, Engine, PassProgress, ShardedTable};
 use metra_files::Filter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ impl ClusterArgs {
         address: &str,
         cut: Cut,
         filters: &[Filter],
-    ) -> Result<Table> {
+    ) -> Result<ShardedTable> {
         let mut table = engine.open(address, cut)?;
         for filter in filters {
             ensure!(
@@ -65,7 +65,7 @@ impl ClusterArgs {
     }
 }
 
-fn show(reporter: &mut Reporter, progress: &Progress) {
+fn show(reporter: &mut Reporter, progress: &PassProgress) {
     if reporter.what() != progress.doing {
         reporter.start(&progress.doing);
     }
@@ -86,7 +86,7 @@ fn stop() -> Arc<AtomicBool> {
 }
 
 /// What a table is, for the first line of an answer.
-pub(crate) fn describe(table: &Table) -> String {
+pub(crate) fn describe(table: &ShardedTable) -> String {
     let (rows, shards) = (table.len(), table.shards());
     format!("{} ({rows} rows in {shards} shards)", table.address())
 }

@@ -1,24 +1,40 @@
 //! Features that this build may lack: their verbs and options say how to get a build that has them.
 
-use anyhow::{Error, Result, anyhow};
-use clap::Args;
+#[cfg(not(feature = "cluster"))]
+use anyhow::Result;
+use anyhow::{Error, anyhow};
 
-/// A verb that this build does not have.
-#[derive(Args)]
-pub(crate) struct Absent {
-    /// Whatever was asked for
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<String>,
-}
+/// Declares verbs that this build does not have, as `module::Type, verb, feature`.
+macro_rules! absent {
+    ($($module:ident::$type:ident, $verb:literal, $feature:literal, $done:ty;)*) => {$(
+        pub(crate) mod $module {
+            /// A verb that this build does not have.
+            #[derive(clap::Args)]
+            #[command(after_help = concat!("This build lacks it: make one with --features ", $feature))]
+            pub(crate) struct $type {
+                /// Whatever was asked for
+                #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+                rest: Vec<String>,
+            }
 
-impl Absent {
-    pub(crate) fn run(&self, verb: &str, feature: &str) -> Result<()> {
-        // What follows may be an address with a password: of it, only words are said.
-        let asked = self.rest.first().map_or("", String::as_str);
-        let asked = if asked.contains(':') { "" } else { asked };
-        Err(without(format!("metra {verb} {asked}").trim(), feature))
-    }
+            impl $type {
+                pub(crate) fn run(&self, _: &crate::args::Common) -> anyhow::Result<$done> {
+                    // What follows may be an address with a password: of it, only words are said.
+                    let first = self.rest.first().map_or("", String::as_str);
+                    let first = if first.contains(':') { "" } else { first };
+                    let verb = format!("metra {} {first}", $verb);
+                    Err(crate::feature_off::without(verb.trim(), $feature))
+                }
+
+                #[allow(dead_code, reason = "one verb can be asked to be verbose")]
+                pub(crate) fn verbose(&self) -> bool {
+                    false
+                }
+            }
+        }
+    )*};
 }
+pub(crate) use absent;
 
 /// The error of a build without it.
 pub(crate) fn without(what: &str, feature: &str) -> Error {
@@ -28,38 +44,25 @@ pub(crate) fn without(what: &str, feature: &str) -> Error {
     )
 }
 
-/// The verbs that run on a cluster, in a build without it: [`ClusterArgs::place`] has refused before.
 #[cfg(not(feature = "cluster"))]
-mod cluster {
-    use crate::args::{ClusterArgs, Common, Place};
-    use crate::commands::{embed::Embed, eval::Eval, train::Train};
-    use anyhow::Result;
-
-    impl ClusterArgs {
-        /// Where passes run; an error where this build cannot run them there.
-        pub(crate) fn place(&self) -> Result<Option<&Place>> {
-            match self.cluster {
-                Some(_) => Err(super::without("--cluster", "cluster")),
-                None => Ok(None),
-            }
-        }
-    }
-
-    impl Train {
-        pub(crate) fn on_cluster(&self, place: &Place, _: &Common) -> Result<()> {
-            match *place {}
-        }
-    }
-
-    impl Eval {
-        pub(crate) fn on_cluster(&self, place: &Place, _: &Common) -> Result<()> {
-            match *place {}
-        }
-    }
-
-    impl Embed {
-        pub(crate) fn on_cluster(&self, place: &Place, _: &Common) -> Result<()> {
-            match *place {}
+impl crate::args::ClusterArgs {
+    /// Where passes run; an error where this build cannot run them there.
+    pub(crate) fn place(&self) -> Result<Option<&crate::args::Place>> {
+        match self.cluster {
+            Some(_) => Err(without("--cluster", "cluster")),
+            None => Ok(None),
         }
     }
 }
+
+/// What a verb does on a cluster, in a build without it: nothing, as there is no place.
+#[cfg(not(feature = "cluster"))]
+pub(crate) trait OnCluster {
+    /// There is no place to work at.
+    fn on_cluster(&self, place: &crate::args::Place, _: &crate::args::Common) -> Result<()> {
+        match *place {}
+    }
+}
+
+#[cfg(not(feature = "cluster"))]
+impl<T> OnCluster for T {}

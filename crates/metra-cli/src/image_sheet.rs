@@ -8,7 +8,7 @@ use metra::random::Stream;
 use metra_files::Column;
 use metra_images::decode::decode;
 use metra_images::encode::{jpeg, png};
-use metra_images::sheet::{Frame, Sheet, Tile};
+use metra_images::sheet::{Sheet, Tile, TileFrame};
 use metra_images::{Limits, Picture};
 use std::cell::RefCell;
 use std::io::Write;
@@ -64,7 +64,7 @@ impl<'a> ImageSheet<'a> {
     pub(crate) fn add(&self, sheet: &mut Sheet, ranking: &Ranking) {
         let query = Tile {
             picture: self.picture(ranking.query),
-            frame: Some(Frame::Asked),
+            frame: Some(TileFrame::Asked),
             caption: format!(
                 "query\n{}",
                 label(self.loaded, ranking.query).unwrap_or_default()
@@ -73,9 +73,9 @@ impl<'a> ImageSheet<'a> {
         let found = ranking.found.iter().zip(1..).map(|(answer, rank)| Tile {
             picture: self.picture(answer.item),
             frame: Some(if answer.right {
-                Frame::Right
+                TileFrame::Right
             } else {
-                Frame::Wrong
+                TileFrame::Wrong
             }),
             caption: format!("{rank}\n{}", short(answer.dissimilarity)),
         });

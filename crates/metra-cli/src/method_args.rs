@@ -16,11 +16,12 @@ use std::path::Path;
 
 /// A method with its settings.
 #[derive(Args)]
+#[command(next_help_heading = "Method")]
 pub(crate) struct MethodArgs {
-    /// What learns; `metra methods` lists them
+    /// The method that learns; `metra methods` lists them
     #[arg(long, default_value = "warca")]
     pub(crate) method: String,
-    /// Numbers in a mapped vector; short for --set rank=N
+    /// Dimension of a mapped vector; short for --set rank=N
     #[arg(long, value_name = "N")]
     pub(crate) rank: Option<usize>,
     /// Set a parameter of the method (repeatable)
@@ -33,10 +34,15 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "STEPS", default_value = "none")]
     pub(crate) prepare: Recipe,
     /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)
-    #[arg(long, value_name = "SCORES", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "SCORES",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(crate) score: Vec<Space>,
-    /// The base to beat: euclid or cosine (default: the better one on the validation part)
-    #[arg(long, value_name = "SCORE")]
+    /// The baseline to beat: euclid or cosine (default: the better one on the validation part)
+    #[arg(long, value_name = "SCORE", hide_short_help = true)]
     pub(crate) base: Option<Space>,
 }
 

@@ -2,12 +2,19 @@
 
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
+use metra::model::MatchDecision;
 use serde::Serialize;
 use std::io::Write;
 
 /// Print one line to standard output.
 pub(crate) fn line(text: &str) -> Result<()> {
     writeln!(std::io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
+/// Print a text as it is.
+pub(crate) fn text(text: &str) -> Result<()> {
+    std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -108,6 +115,29 @@ pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result
         "learned", "gain"
     ))?;
     rows.iter().try_for_each(Row::print)
+}
+
+/// A decision in words.
+pub(crate) fn decision(decision: &MatchDecision) -> [String; 3] {
+    [
+        format!(
+            "same where the dissimilarity is at most {}",
+            decision.threshold
+        ),
+        format!(
+            "false matches {:.3e} (asked for at most {:.3e}) of {} pairs of two identities",
+            decision.false_match_rate,
+            decision.asked,
+            count(decision.different)
+        ),
+        format!(
+            "true matches {:.4} [{:.4}, {:.4}] of {} pairs of one identity",
+            decision.true_match_rate,
+            decision.low,
+            decision.high,
+            count(decision.same)
+        ),
+    ]
 }
 
 #[cfg(test)]

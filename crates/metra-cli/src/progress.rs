@@ -1,7 +1,9 @@
 //! Progress: a bar on a terminal, a log line every few seconds elsewhere.
 
+use crate::interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
 use metra::training::{Observer, Progress};
+use metra_stores::index::Stage;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -134,5 +136,25 @@ impl Observer for Reporter {
             Some(bar) => bar.suspend(|| tracing::info!("{what}")),
             None => tracing::info!("{what}"),
         }
+    }
+}
+
+/// Tells a reporter about work on an index, and ends it at Ctrl-C.
+pub(crate) fn index_progress(
+    reporter: &mut Reporter,
+) -> impl FnMut(Stage, u64, u64) -> metra::Result<()> + '_ {
+    let mut begun = None;
+    move |stage, done, total| {
+        interrupt::check()?;
+        let (what, unit) = match stage {
+            Stage::Link => ("link", "items"),
+            Stage::Digest => ("digest", "bytes"),
+        };
+        if begun != Some(stage) {
+            reporter.start(what);
+            begun = Some(stage);
+        }
+        reporter.advance(done, Some(total), || unit.into());
+        Ok(())
     }
 }

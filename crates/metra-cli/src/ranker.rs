@@ -7,7 +7,8 @@ use crate::inputs::{Files, Loaded, in_file, model_groups, narrowing_of};
 use anyhow::{Result, bail, ensure};
 use metra::data::Groups;
 use metra::evaluate::{
-    AgainstGallery, Evaluation, Options, ReIdentification, Truth, evaluate, evaluate_reranked,
+    AgainstGallery, Evaluation, EvaluationOptions, ReIdentification, Truth, evaluate,
+    evaluate_reranked,
 };
 use metra::experiment::Protocol;
 use metra::model::{Chain, Embedding, Model, Side, Space, embed_corpus};
@@ -112,5 +113,5 @@ impl Ranker {
 pub(crate) struct Against<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) rerank: Option<Rerank>,
-    pub(crate) options: &'a Options<'a>,
+    pub(crate) options: &'a EvaluationOptions<'a>,
 }

@@ -12,36 +12,58 @@ use std::path::PathBuf;
 
 /// Held-out parts.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Held-out parts")]
 pub(crate) struct SplitArgs {
     /// What is new at use: identities, rows, queries, items or none (default: from the data)
     #[arg(long, value_name = "KIND")]
     pub(crate) holdout: Option<HoldOut>,
     /// Share held out for validation; 0 for none
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.2,
+        hide_short_help = true
+    )]
     pub(crate) validation: f64,
     /// Share held out for test; 0 for none
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.2,
+        hide_short_help = true
+    )]
     pub(crate) test: f64,
     /// Splits from a file: train and test for each; validation comes out of train
-    #[arg(long, value_name = "FILE", conflicts_with = "draws")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "draws",
+        hide_short_help = true
+    )]
     pub(crate) splits: Option<PathBuf>,
     /// Use only this split of the file, counted from 0
-    #[arg(long, value_name = "N", requires = "splits")]
+    #[arg(long, value_name = "N", requires = "splits", hide_short_help = true)]
     pub(crate) split: Option<usize>,
     /// Use only the first so many splits of the file
-    #[arg(long, value_name = "N", requires = "splits", conflicts_with = "split")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "splits",
+        conflicts_with = "split",
+        hide_short_help = true
+    )]
     pub(crate) first: Option<usize>,
     /// Test on the rows or queries with this value, learn from the others (column=value)
-    #[arg(long, value_name = "FILTER", conflicts_with_all = ["splits", "draws", "folds", "test"])]
+    #[arg(long, value_name = "FILTER", hide_short_help = true, conflicts_with_all = ["splits", "draws", "folds", "test"])]
     pub(crate) test_where: Option<Filter>,
     /// Repeat with this many random test parts, seeds counted up from --seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub(crate) draws: u64,
     /// Cross-test: this many folds, every row, class or query in the test part of one
     #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
     pub(crate) folds: Option<usize>,
     /// Seed of all random draws
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Columns of a batch as the library wants them: vectors as rows of f32, labels as class numbers.
+//! TableColumns of a batch as the library wants them: vectors as rows of f32, labels as class numbers.
 
 use crate::{Error, Result};
 use datafusion::arrow::array::{

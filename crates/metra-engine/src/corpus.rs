@@ -1,12 +1,12 @@
 //! A table as a corpus: learners ask it for moments and sums, and it sends the passes to its rows.
 
 use crate::columns::{Vectors, column as column_of, first_list_length, texts, vector_dim};
-use crate::engine::{Columns, Engine};
+use crate::engine::{Engine, TableColumns};
 use crate::operators::Position;
-use crate::table::Table;
+use crate::table::ShardedTable;
 use crate::{Error, Result};
 use datafusion::arrow::array::Array;
-use metra::data::{Corpus, Elsewhere, Groups, Part, RowId, SCAN_ROWS, Task};
+use metra::data::{Corpus, Groups, PartialResult, PassExecutor, RowId, SCAN_ROWS, Task};
 use metra::execute::fetched;
 use metra::linalg::{RowBuf, Rows};
 use metra::supervision::Labels;
@@ -15,13 +15,13 @@ use std::ops::{ControlFlow, Range};
 /// A table of vectors outside of this process's memory.
 pub struct TableCorpus<'a> {
     engine: &'a Engine,
-    table: Table,
-    columns: Columns,
+    table: ShardedTable,
+    columns: TableColumns,
 }
 
 impl<'a> TableCorpus<'a> {
     /// The vectors of a column; of the first column of vectors where none is named.
-    pub fn new(engine: &'a Engine, table: Table, vectors: Option<&str>) -> Result<Self> {
+    pub fn new(engine: &'a Engine, table: ShardedTable, vectors: Option<&str>) -> Result<Self> {
         let column = match vectors {
             Some(name) => name.to_owned(),
             None => table.vector_column()?,
@@ -33,7 +33,7 @@ impl<'a> TableCorpus<'a> {
         Ok(TableCorpus {
             engine,
             table,
-            columns: Columns {
+            columns: TableColumns {
                 vectors: (column, dim),
                 classes: None,
                 groups: None,
@@ -60,7 +60,11 @@ impl<'a> TableCorpus<'a> {
         Self::names_of(self.engine, &self.table, column)
     }
 
-    pub(crate) fn names_of(engine: &Engine, table: &Table, column: &str) -> Result<Vec<String>> {
+    pub(crate) fn names_of(
+        engine: &Engine,
+        table: &ShardedTable,
+        column: &str,
+    ) -> Result<Vec<String>> {
         table.column(column)?;
         let mut names = Vec::with_capacity(table.len() as usize);
         let all: Vec<usize> = (0..table.shards()).collect();
@@ -78,17 +82,27 @@ impl<'a> TableCorpus<'a> {
     }
 
     /// The table.
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &ShardedTable {
         &self.table
     }
 
     /// The columns that passes read.
-    pub fn columns(&self) -> &Columns {
+    pub fn columns(&self) -> &TableColumns {
         &self.columns
     }
 }
 
-fn first_length(engine: &Engine, table: &Table, column: &str) -> Result<usize> {
+impl Engine {
+    /// Dimension of a table's vectors.
+    pub fn dim(&self, table: &ShardedTable, vectors: Option<&str>) -> Result<usize> {
+        Ok(TableCorpus::new(self, table.clone(), vectors)?
+            .columns
+            .vectors
+            .1)
+    }
+}
+
+fn first_length(engine: &Engine, table: &ShardedTable, column: &str) -> Result<usize> {
     let mut length = None;
     let first = table.shards_within(0..1);
     engine.read(table, &[column], &first, &mut |batch| {
@@ -146,15 +160,15 @@ impl Corpus for TableCorpus<'_> {
         Ok(())
     }
 
-    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+    fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
         Some(Box::new(RemoteCorpus(self)))
     }
 }
 
 struct RemoteCorpus<'a>(&'a TableCorpus<'a>);
 
-impl Elsewhere for RemoteCorpus<'_> {
-    fn run(&self, task: Task) -> metra::Result<Vec<Part>> {
+impl PassExecutor for RemoteCorpus<'_> {
+    fn run(&self, task: Task) -> metra::Result<Vec<PartialResult>> {
         let corpus = self.0;
         Ok(corpus.engine.run(&corpus.table, &corpus.columns, &task)?)
     }

@@ -10,7 +10,7 @@ use crate::operators::{
 };
 use crate::payload::Payload;
 use crate::stores::{self, Place};
-use crate::table::{Cut, Table};
+use crate::table::{Cut, ShardedTable};
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::TaskContext;
@@ -20,7 +20,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, collect};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
-use metra::data::{Part, Task};
+use metra::data::{PartialResult, Task};
 use metra::execute::{decode, encode};
 use metra::model::Model;
 use metra::passes::Ready;
@@ -43,7 +43,7 @@ pub struct Engine {
     backend: Backend,
     scratch: Option<Place>,
     stop: Option<Arc<AtomicBool>>,
-    watch: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+    watch: Option<Box<dyn Fn(PassProgress) + Send + Sync>>,
 }
 
 enum Backend {
@@ -54,7 +54,7 @@ enum Backend {
 
 /// How far a pass is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct PassProgress {
     /// What is being done.
     pub doing: String,
     /// Tasks that are done.
@@ -65,7 +65,7 @@ pub struct Progress {
 
 /// The columns of a table that passes read.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct TableColumns {
     /// The vectors, and their length.
     pub vectors: (String, usize),
     /// The classes with their names, in the order of their numbers.
@@ -82,13 +82,13 @@ pub struct Embed<'a> {
     pub vectors: (String, usize),
     /// Column of the groups, where the model wants one.
     pub groups: Option<&'a str>,
-    /// Columns that are written along.
+    /// TableColumns that are written along.
     pub kept: Vec<String>,
     /// Whether rows are queries.
     pub as_queries: bool,
     /// Whether numbers are written as f16.
     pub half: bool,
-    /// Address of the folder.
+    /// SchedulerAddress of the folder.
     pub folder: &'a str,
 }
 
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// The same, telling how far passes are.
-    pub fn with_watch(mut self, watch: impl Fn(Progress) + Send + Sync + 'static) -> Engine {
+    pub fn with_watch(mut self, watch: impl Fn(PassProgress) + Send + Sync + 'static) -> Engine {
         self.watch = Some(Box::new(watch));
         self
     }
@@ -141,23 +141,13 @@ impl Engine {
     }
 
     /// The layout of a table, cut into shards.
-    pub fn open(&self, address: &str, cut: Cut) -> Result<Table> {
-        self.wait(Table::open(address, cut, &self.environment))
-    }
-
-    /// Dimension of a table's vectors.
-    pub fn dim(&self, table: &Table, vectors: Option<&str>) -> Result<usize> {
-        Ok(
-            crate::corpus::TableCorpus::new(self, table.clone(), vectors)?
-                .columns()
-                .vectors
-                .1,
-        )
+    pub fn open(&self, address: &str, cut: Cut) -> Result<ShardedTable> {
+        self.wait(ShardedTable::open(address, cut, &self.environment))
     }
 
     /// The rows of a table whose column has this value. Row groups that cannot have one are not
     /// read; the rows of the others are counted once, so that they have numbers of their own.
-    pub fn filter(&self, table: &Table, column: &str, value: &str) -> Result<Table> {
+    pub fn filter(&self, table: &ShardedTable, column: &str, value: &str) -> Result<ShardedTable> {
         let filtered = table.filtered(column, value)?;
         let mut rows: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         let all: Vec<usize> = (0..table.shards()).collect();
@@ -170,14 +160,19 @@ impl Engine {
     }
 
     /// Run a pass over all rows of a table that it is about, and merge what its shards say.
-    pub fn run(&self, table: &Table, columns: &Columns, task: &Task) -> Result<Vec<Part>> {
+    pub fn run(
+        &self,
+        table: &ShardedTable,
+        columns: &TableColumns,
+        task: &Task,
+    ) -> Result<Vec<PartialResult>> {
         let shards = match &task.rows {
             None => (0..table.shards()).collect(),
             Some(rows) => table.shards_with(rows),
         };
-        // Columns that the pass does not ask for are not read.
+        // TableColumns that the pass does not ask for are not read.
         let ready = Ready::task(task)?;
-        let columns = Columns {
+        let columns = TableColumns {
             vectors: columns.vectors.clone(),
             classes: (columns.classes.clone()).filter(|_| ready.needs_classes()),
             groups: (columns.groups.clone()).filter(|_| ready.needs_groups()),
@@ -190,9 +185,9 @@ impl Engine {
         self.fold(table, &read, columns.vectors.1, &shards, work, &doing)
     }
 
-    /// Embed all rows of a table and write them to a folder, one file per shard. Columns `kept` are
+    /// Embed all rows of a table and write them to a folder, one file per shard. TableColumns `kept` are
     /// written along. Gives the rows and bytes written.
-    pub fn embed(&self, table: &Table, embed: &Embed<'_>) -> Result<(u64, u64)> {
+    pub fn embed(&self, table: &ShardedTable, embed: &Embed<'_>) -> Result<(u64, u64)> {
         let bytes = embed.model.to_bytes()?;
         let model = self.pack(bytes);
         let folder = stores::folder(embed.folder);
@@ -244,13 +239,13 @@ impl Engine {
     /// Do some work on the rows of shards and merge what they say.
     fn fold(
         &self,
-        table: &Table,
+        table: &ShardedTable,
         columns: &[&str],
         dim: usize,
         shards: &[usize],
         work: Work,
         doing: &str,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<PartialResult>> {
         let failed = |e| Error::engine(format!("planning {doing}"), e);
         let mut read: Vec<&str> = Vec::new();
         for column in columns {
@@ -273,7 +268,7 @@ impl Engine {
         blocks::whole(&self.execute(Arc::new(merged), doing)?)
     }
 
-    async fn work(&self, columns: &Columns, task: &Task) -> Result<PassWork> {
+    async fn work(&self, columns: &TableColumns, task: &Task) -> Result<PassWork> {
         let pack = |bytes| self.pack(bytes);
         let mut prepare = Vec::new();
         for model in &task.prepare {
@@ -312,7 +307,7 @@ impl Engine {
             Backend::Cluster(cluster) => {
                 let watch = |progress: JobProgress| {
                     if let Some(watch) = &self.watch {
-                        watch(Progress {
+                        watch(PassProgress {
                             doing: doing.to_owned(),
                             done: progress.tasks_done,
                             tasks: progress.tasks,
@@ -338,7 +333,7 @@ impl Engine {
     /// enough.
     pub fn read(
         &self,
-        table: &Table,
+        table: &ShardedTable,
         columns: &[&str],
         shards: &[usize],
         visit: &mut dyn FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
@@ -380,7 +375,7 @@ impl Engine {
 }
 
 /// What shards say that they have written.
-fn written(parts: Vec<Part>) -> Result<Vec<(u64, ShardFile)>> {
+fn written(parts: Vec<PartialResult>) -> Result<Vec<(u64, ShardFile)>> {
     let mut written = Vec::new();
     for part in parts {
         for (shard, _, words) in part.into_said()? {

@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// A table or another object in a store cannot be used as asked.
     #[error("{address}: {problem}")]
-    Table {
+    ShardedTable {
         /// The file, folder or column.
         address: String,
         /// What is wrong with it.
@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// An address of a cluster cannot be read.
     #[error("{found:?} is not the address of a cluster: expected df://host:port, {problem}")]
-    Address {
+    SchedulerAddress {
         /// What was given.
         found: String,
         /// What is wrong with it.
@@ -88,7 +88,7 @@ impl Error {
 
     /// A table, or another object in a store, that cannot be used as asked.
     pub fn table(address: impl Into<String>, problem: impl ToString) -> Self {
-        Error::Table {
+        Error::ShardedTable {
             address: address.into(),
             problem: problem.to_string(),
         }
@@ -132,7 +132,7 @@ impl From<Error> for metra::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::Library(error) => error,
-            other => metra::Error::Elsewhere(Box::new(other)),
+            other => metra::Error::PassExecutor(Box::new(other)),
         }
     }
 }

@@ -2,17 +2,19 @@
 
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
-use crate::table::Table;
+use crate::table::ShardedTable;
 use crate::{Error, Result};
 use metra::data::{Corpus, Keys};
-use metra::evaluate::{Evaluation, Options, Questions, evaluate_asked, matching_classes};
+use metra::evaluate::{
+    Evaluation, EvaluationOptions, LabelledQueries, evaluate_distributed, matching_classes,
+};
 use metra::linalg::RowBuf;
 use metra::model::{Model, Space};
-use metra::search::{Asked, Neighbours, hard_negatives, nearest};
+use metra::search::{Neighbours, QueryBatch, hard_negatives, nearest};
 use metra::supervision::Labels;
 
 /// Queries and items with their classes.
-pub struct Judgement<'a> {
+pub struct TableJudgement<'a> {
     items: TableCorpus<'a>,
     labels: Labels,
     queries: RowBuf,
@@ -37,11 +39,11 @@ impl Engine {
     /// items are, each against all others.
     pub fn judgement(
         &self,
-        items: Table,
-        queries: Option<&Table>,
+        items: ShardedTable,
+        queries: Option<&ShardedTable>,
         vectors: Option<&str>,
         label: &str,
-    ) -> Result<Judgement<'_>> {
+    ) -> Result<TableJudgement<'_>> {
         let mut items = TableCorpus::new(self, items, vectors)?;
         let labels = items.labels(label)?;
         let asking = TableCorpus::new(self, queries.unwrap_or(items.table()).clone(), vectors)?;
@@ -59,7 +61,7 @@ impl Engine {
         };
         let matched = matching_classes(&theirs, &labels);
         let of = |class: &u32| matched.get(*class as usize).copied().flatten();
-        Ok(Judgement {
+        Ok(TableJudgement {
             classes: theirs.of().iter().map(of).collect(),
             clusters: theirs.of().iter().map(|class| u64::from(*class)).collect(),
             within: queries.is_none(),
@@ -70,7 +72,7 @@ impl Engine {
     }
 }
 
-impl Judgement<'_> {
+impl TableJudgement<'_> {
     /// Number of queries.
     pub fn queries(&self) -> usize {
         self.queries.len()
@@ -81,10 +83,10 @@ impl Judgement<'_> {
         self.items.len()
     }
 
-    fn asked(&self, ranker: Ranker<'_>) -> Result<Asked> {
+    fn asked(&self, ranker: Ranker<'_>) -> Result<QueryBatch> {
         Ok(match ranker {
-            Ranker::Model(model) => Asked::through(model, &self.queries)?,
-            Ranker::Plain(space) => Asked::plain(space, &self.queries)?,
+            Ranker::Model(model) => QueryBatch::through(model, &self.queries)?,
+            Ranker::Plain(space) => QueryBatch::plain(space, &self.queries)?,
         })
     }
 
@@ -94,11 +96,16 @@ impl Judgement<'_> {
     }
 
     /// Rank all items for every query and measure the ranking, exactly.
-    pub fn evaluate(&self, ranker: Ranker<'_>, options: &Options<'_>) -> Result<Evaluation> {
+    pub fn evaluate(
+        &self,
+        ranker: Ranker<'_>,
+        options: &EvaluationOptions<'_>,
+    ) -> Result<Evaluation> {
         let (classes, own) = (self.classes.clone(), self.own());
-        let questions = Questions::new(self.asked(ranker)?, classes, own)?;
+        let questions = LabelledQueries::new(self.asked(ranker)?, classes, own)?;
         let keys = Keys::Class(self.labels.of());
-        let evaluated = evaluate_asked(&self.items, keys, &questions, &self.clusters, options);
+        let evaluated =
+            evaluate_distributed(&self.items, keys, &questions, &self.clusters, options);
         Ok(evaluated?)
     }
 

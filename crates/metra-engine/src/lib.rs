@@ -1,7 +1,7 @@
 //! The passes of [`metra`] over tables of any size: Apache DataFusion on one machine, Ballista on
 //! many.
 //!
-//! A [`Table`] is a set of Parquet files, cut into shards. A [`TableCorpus`] is a table as the
+//! A [`ShardedTable`] is a set of Parquet files, cut into shards. A [`TableCorpus`] is a table as the
 //! library's learners know vectors; what they ask of it an [`Engine`] sends to the rows.
 
 pub mod cluster;
@@ -18,9 +18,9 @@ mod table;
 mod train;
 
 pub use corpus::TableCorpus;
-pub use engine::{Columns, Embed, Engine, Progress};
+pub use engine::{Embed, Engine, PassProgress, TableColumns};
 pub use error::{Error, Result};
-pub use judge::{Judgement, Ranker};
+pub use judge::{Ranker, TableJudgement};
 pub use shard::{Sharded, Sharding};
-pub use table::{Cut, Table};
+pub use table::{Cut, ShardedTable};
 pub use train::Fit;

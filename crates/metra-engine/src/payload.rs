@@ -26,7 +26,7 @@ pub(crate) enum Payload {
     Inline(Vec<u8>),
     /// In pieces in a folder of a store, where their digests name them.
     Stored {
-        /// Address of the folder.
+        /// SchedulerAddress of the folder.
         folder: String,
         /// blake3 of every piece.
         pieces: Vec<[u8; 32]>,

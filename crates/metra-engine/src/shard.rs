@@ -12,7 +12,7 @@ use crate::corpus::TableCorpus;
 use crate::engine::Engine;
 use crate::operators::{AssignWork, Stage, StageExec, TARGET};
 use crate::stores::Place;
-use crate::table::Table;
+use crate::table::ShardedTable;
 use crate::{Error, Result};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -40,15 +40,15 @@ pub struct Sharding<'a> {
     pub shards: u64,
     /// Seed of the deal and the shuffle.
     pub seed: u64,
-    /// Columns to write; all where none is named.
+    /// TableColumns to write; all where none is named.
     pub columns: Vec<String>,
-    /// Address of the folder.
+    /// SchedulerAddress of the folder.
     pub folder: &'a str,
 }
 
 impl Engine {
     /// Write the rows of a table to training shards.
-    pub fn shard(&self, table: &Table, sharding: &Sharding<'_>) -> Result<Sharded> {
+    pub fn shard(&self, table: &ShardedTable, sharding: &Sharding<'_>) -> Result<Sharded> {
         let labels = Labels::from_names(&TableCorpus::names_of(self, table, sharding.label)?)?;
         let shards = deal(&labels, sharding.shards, sharding.seed)?;
         let folder = Place::parse(&format!("{}/", sharding.folder.trim_end_matches('/')))?;

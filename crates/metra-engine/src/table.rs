@@ -43,12 +43,12 @@ pub(crate) const FIRST: &str = "__metra_first";
 
 /// Parquet files that are read as one table.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct ShardedTable {
     address: String,
     store: ObjectStoreUrl,
     schema: SchemaRef,
     shards: Vec<Shard>,
-    /// Columns with the value that rows must have there.
+    /// TableColumns with the value that rows must have there.
     filters: Vec<(String, String)>,
 }
 
@@ -68,10 +68,14 @@ struct Piece {
     rows: u64,
 }
 
-impl Table {
+impl ShardedTable {
     /// Read the layout of a file, or of all files of a folder that end in `.parquet`, in the order
     /// of their names.
-    pub(crate) async fn open(address: &str, cut: Cut, runtime: &RuntimeEnv) -> Result<Table> {
+    pub(crate) async fn open(
+        address: &str,
+        cut: Cut,
+        runtime: &RuntimeEnv,
+    ) -> Result<ShardedTable> {
         let place = Place::parse(address)?;
         let failed = |problem: String| Error::table(address, problem);
         let store = (runtime.object_store(&place.store)).map_err(|e| failed(e.to_string()))?;
@@ -138,7 +142,7 @@ impl Table {
         }
         shards.extend(open.map(|(shard, _)| shard));
         let schema = schema.ok_or_else(|| failed("there is no Parquet file".into()))?;
-        Ok(Table {
+        Ok(ShardedTable {
             address: address.to_owned(),
             store: place.store,
             schema,
@@ -200,7 +204,7 @@ impl Table {
     }
 
     /// The rows whose column has this value, not numbered yet.
-    pub(crate) fn filtered(&self, column: &str, value: &str) -> Result<Table> {
+    pub(crate) fn filtered(&self, column: &str, value: &str) -> Result<ShardedTable> {
         self.column(column)?;
         let mut table = self.clone();
         table.filters.push((column.to_owned(), value.to_owned()));
@@ -208,7 +212,7 @@ impl Table {
     }
 
     /// Number the rows anew by how many of each piece pass the filter.
-    pub(crate) fn numbered(mut self, rows_of: impl Fn(u64, u64) -> u64) -> Table {
+    pub(crate) fn numbered(mut self, rows_of: impl Fn(u64, u64) -> u64) -> ShardedTable {
         let mut row = 0;
         for (number, shard) in self.shards.iter_mut().enumerate() {
             for piece in &mut shard.pieces {

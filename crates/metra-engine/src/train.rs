@@ -2,7 +2,7 @@
 
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
-use crate::table::Table;
+use crate::table::ShardedTable;
 use crate::{Error, Result};
 use metra::execute::{decode, encode};
 use metra::pipeline::distributed::{Checkpoint, Rounds};
@@ -33,7 +33,7 @@ impl Engine {
     /// Learn from all rows of a table. `after` is shown the state after every round.
     pub fn train(
         &self,
-        table: Table,
+        table: ShardedTable,
         fit: &Fit<'_>,
         after: &mut dyn FnMut(&Checkpoint),
     ) -> Result<Model> {

@@ -6,7 +6,7 @@
 //! FOLDER holds SET.parquet (columns `vector`, `label`) and SET.splits.json; the classes' orderings
 //! are in examples/orderings/SET.txt. This made docs/results/relative_attributes.md.
 
-use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::evaluate::{Empty, GradeGain, Measure, Ties};
 use metra::experiment::{
     Classifier, EvaluationSettings, HoldOut, MeanAndDeviation, Portion, Protocol, hold_out,
 };
@@ -251,7 +251,7 @@ fn accuracy(
         measures: vec![Measure::Accuracy],
         ties: Ties::Expected,
         tie_rank: None,
-        gain: Gain::Linear,
+        gain: GradeGain::Linear,
         empty: Empty::Skip,
         seed: 1,
         rerank: None,

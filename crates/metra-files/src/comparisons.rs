@@ -93,20 +93,20 @@ impl RowNames {
     }
 }
 
-/// Pairs of rows at hand.
+/// PairList of rows at hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pairs {
-    /// Pairs that belong together.
+pub struct PairList {
+    /// PairList that belong together.
     pub similar: Vec<[RowId; 2]>,
-    /// Pairs that do not.
+    /// PairList that do not.
     pub dissimilar: Vec<[RowId; 2]>,
     /// Lines left out because a row of theirs was filtered away.
     pub unknown: u64,
 }
 
 /// Read pairs: lines `a b 1` for similar and `a b 0` for dissimilar rows.
-pub fn read_pairs(path: &Path, names: &RowNames) -> Result<Pairs> {
-    let mut pairs = Pairs::default();
+pub fn read_pairs(path: &Path, names: &RowNames) -> Result<PairList> {
+    let mut pairs = PairList::default();
     let mut said: HashMap<[RowId; 2], (bool, u64)> = HashMap::new();
     let expected = "two rows, and 1 for similar or 0 for dissimilar";
     pairs.unknown = visit_comparisons(path, names, "pairs", expected, &mut |line, rows, last| {
@@ -142,7 +142,7 @@ pub fn read_pairs(path: &Path, names: &RowNames) -> Result<Pairs> {
     Ok(pairs)
 }
 
-/// Pairs of rows to be decided about.
+/// PairList of rows to be decided about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedPairs {
     /// The rows of each pair.

@@ -5,7 +5,7 @@ use crate::column::Cell;
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::sink::{Chunk, Source, collect};
-use crate::table::{Progress, Table, TableOptions, no_vector, positions};
+use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
 use csv::{Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn read(
     path: &Path,
     delimiter: u8,
     options: &TableOptions,
-    progress: Progress<'_>,
+    progress: ReadProgress<'_>,
 ) -> Result<Table> {
     let mut reader = open(path, delimiter)?;
     let header = reader.headers().map_err(|e| damaged(path, e))?;

@@ -42,15 +42,16 @@ pub use classes::{OrderingsFile, read_orderings, read_taxonomy};
 pub use clicks::read_clicks;
 pub use column::Column;
 pub use comparisons::{
-    NamedPairs, Pairs, Quadruplets, RowNames, Triplets, read_named_pairs, read_pairs,
+    NamedPairs, PairList, Quadruplets, RowNames, Triplets, read_named_pairs, read_pairs,
     read_quadruplets, read_triplets,
 };
 pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use read::read_table;
 pub use splits::read_splits;
-pub use table::{Filter, NarrowingRule, Progress, Table, TableOptions};
+pub use table::{Filter, NarrowingRule, ReadProgress, Table, TableOptions};
 pub use trec::{
-    Qrels, QrelsByName, Run, read_qrels, read_qrels_by_name, read_run, write_qrels, write_run,
+    QrelsByName, QrelsFile, TrecRun, read_qrels, read_qrels_by_name, read_run, write_qrels,
+    write_run,
 };
 pub use write::{NpyWriter, ParquetVectorWriter, Target};

@@ -7,8 +7,8 @@ use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::sink::{Chunk, Source, check_finite, collect, notes};
-use crate::table::{NarrowingRule, Progress, Table, TableOptions, extension};
-use metra::data::{ColumnRanges, Corpus, Judgement, MappedCorpus};
+use crate::table::{NarrowingRule, ReadProgress, Table, TableOptions, extension};
+use metra::data::{ColumnRanges, Corpus, MappedCorpus, NarrowingJudgement};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -19,7 +19,11 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// A header of three short entries needs less than this; numpy itself refuses more than 10,000.
 const LONGEST_HEADER: u64 = 1 << 16;
 
-pub(crate) fn read(path: &Path, options: &TableOptions, progress: Progress<'_>) -> Result<Table> {
+pub(crate) fn read(
+    path: &Path,
+    options: &TableOptions,
+    progress: ReadProgress<'_>,
+) -> Result<Table> {
     if let Some(filter) = options.filters.first() {
         let problem = format!(
             "the filter {filter} cannot be used: an npy file has no columns; use Parquet or CSV"
@@ -75,7 +79,7 @@ pub(crate) fn read(path: &Path, options: &TableOptions, progress: Progress<'_>) 
 fn mapped(
     source: &NpySource,
     options: &TableOptions,
-    progress: Progress<'_>,
+    progress: ReadProgress<'_>,
 ) -> Result<Option<Table>> {
     let header = &source.header;
     let in_place = source.element == ElementType::F32
@@ -112,7 +116,7 @@ fn mapped(
     }))
 }
 
-fn judge(corpus: &MappedCorpus, progress: Progress<'_>) -> metra::Result<Judgement> {
+fn judge(corpus: &MappedCorpus, progress: ReadProgress<'_>) -> metra::Result<NarrowingJudgement> {
     let mut ranges = ColumnRanges::new(corpus.dim());
     corpus.scan(0..corpus.len(), &mut |first, rows| {
         for (index, row) in rows.iter().enumerate() {

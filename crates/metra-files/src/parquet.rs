@@ -7,7 +7,7 @@ use crate::column::Cell;
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::sink::{Chunk, Source, collect};
-use crate::table::{Progress, Table, TableOptions, no_vector, positions};
+use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -26,7 +26,11 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Rows decoded at once at most, and where the dimension is not known.
 const BATCH_ROWS: usize = 2048;
 
-pub(crate) fn read(path: &Path, options: &TableOptions, progress: Progress<'_>) -> Result<Table> {
+pub(crate) fn read(
+    path: &Path,
+    options: &TableOptions,
+    progress: ReadProgress<'_>,
+) -> Result<Table> {
     let builder = open(path)?;
     let schema = builder.schema().clone();
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The reader for every format of vectors: the extension of the file chooses it.
 
 use crate::error::{Error, Result};
-use crate::table::{Progress, Table, TableOptions, extension};
+use crate::table::{ReadProgress, Table, TableOptions, extension};
 use crate::{csv, npy, parquet};
 use std::path::Path;
 
@@ -17,7 +17,11 @@ use std::path::Path;
 ///   id would become a feature.
 ///
 /// NaN, infinite and missing values in the rows kept are errors that name their cell.
-pub fn read_table(path: &Path, options: &TableOptions, progress: Progress<'_>) -> Result<Table> {
+pub fn read_table(
+    path: &Path,
+    options: &TableOptions,
+    progress: ReadProgress<'_>,
+) -> Result<Table> {
     let length = std::fs::metadata(path)
         .map_err(|e| Error::io(path, e))?
         .len();

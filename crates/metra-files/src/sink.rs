@@ -8,9 +8,9 @@
 use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
-use crate::table::{NarrowingRule, Progress, Table, TableOptions, place};
+use crate::table::{NarrowingRule, ReadProgress, Table, TableOptions, place};
 use metra::data::{
-    ColumnRanges, Corpus, Judgement, MappedCorpus, MemoryCorpus, Narrowing, RowId, Spool,
+    ColumnRanges, Corpus, MappedCorpus, MemoryCorpus, Narrowing, NarrowingJudgement, RowId, Spool,
 };
 use metra::linalg::{RowBuf, Rows};
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ pub(crate) trait Chunk {
 pub(crate) fn collect(
     source: &dyn Source,
     options: &TableOptions,
-    progress: Progress<'_>,
+    progress: ReadProgress<'_>,
 ) -> Result<Table> {
     let mut pass = Pass::new(source, options);
     let judging = options.narrowing == NarrowingRule::Judge;
@@ -126,7 +126,7 @@ pub(crate) fn collect(
 }
 
 /// What a judgement found, for the user.
-pub(crate) fn notes(judgement: &Judgement) -> Vec<String> {
+pub(crate) fn notes(judgement: &NarrowingJudgement) -> Vec<String> {
     let columns = |count: usize| match count {
         1 => "1 column of the vectors is".to_owned(),
         n => format!("{n} columns of the vectors are"),
@@ -205,7 +205,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn run(&mut self, progress: Progress<'_>) -> Result<()> {
+    fn run(&mut self, progress: ReadProgress<'_>) -> Result<()> {
         let source = self.source;
         let mut vector = Vector::of(source.element());
         let mut narrow = Vec::new();

@@ -177,7 +177,7 @@ pub(crate) fn place(text_file: bool, number: u64) -> Place {
 
 /// Called with the rows read so far and how many there are, if that is known. A file that is read
 /// twice counts twice.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
+pub type ReadProgress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 pub(crate) fn extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())

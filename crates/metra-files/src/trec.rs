@@ -1,6 +1,6 @@
 //! Relevance judgements (qrels) and ranked lists (runs) in the text forms of TREC and BEIR.
 //!
-//! Fields are separated by white space. Qrels are `query iteration document grade` or
+//! Fields are separated by white space. QrelsFile are `query iteration document grade` or
 //! `query document grade`, one form for a whole file, with or without BEIR's header line.
 
 use crate::error::{Error, Place, Result};
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Judgements whose query and document are in the tables at hand.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Qrels {
+pub struct QrelsFile {
     /// The judgements, by row.
     pub judgements: Vec<Judgement>,
     /// Lines left out because their query is unknown, as after a filter.
@@ -32,8 +32,8 @@ pub fn read_qrels(
     path: &Path,
     query_ids: &HashMap<String, RowId>,
     item_ids: &HashMap<String, RowId>,
-) -> Result<Qrels> {
-    let mut qrels = Qrels::default();
+) -> Result<QrelsFile> {
+    let mut qrels = QrelsFile::default();
     let mut seen: HashMap<(RowId, RowId), u64> = HashMap::new();
     visit_qrels(path, &mut |line, query, document, grade| {
         let Some(query_row) = query_ids.get(query).copied() else {
@@ -129,15 +129,15 @@ fn visit_fields(path: &Path, visit: &mut dyn FnMut(u64, &[&str]) -> Result<()>) 
 
 /// A ranked list of documents for every query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Run {
+pub struct TrecRun {
     /// Documents of each query with their scores (larger is better), in the order given.
     pub queries: BTreeMap<String, Vec<(String, f64)>>,
 }
 
 /// Read a run: lines `query Q0 document rank score tag`. The scores decide, not the ranks, as
 /// trec_eval has it. A document that a query ranks twice and a score that is not finite are errors.
-pub fn read_run(path: &Path) -> Result<Run> {
-    let mut run = Run::default();
+pub fn read_run(path: &Path) -> Result<TrecRun> {
+    let mut run = TrecRun::default();
     let mut seen: HashMap<String, BTreeSet<String>> = HashMap::new();
     visit_fields(path, &mut |line, fields| {
         let bad = |problem| Error::row(path, Place::Line(line), problem);
@@ -171,7 +171,7 @@ pub fn read_run(path: &Path) -> Result<Run> {
 
 /// Write a run, each query's documents by falling score, ties by falling document id as trec_eval
 /// breaks them. Ids with white space, which no reader could take apart, are an error.
-pub fn write_run(path: &Path, run: &Run, tag: &str) -> Result<()> {
+pub fn write_run(path: &Path, run: &TrecRun, tag: &str) -> Result<()> {
     let check = |what: &str, name: &str| plain(path, what, name);
     check("tag", tag)?;
     let mut target = Target::create(path)?;
@@ -286,7 +286,7 @@ mod tests {
         let path = folder.path().join("run.txt");
         let documents = [("a", 0.1), ("b", 1e-30), ("c", 0.1)];
         let documents = documents.map(|(d, s)| (d.to_owned(), s)).to_vec();
-        let run = Run {
+        let run = TrecRun {
             queries: BTreeMap::from([("q".to_owned(), documents)]),
         };
         write_run(&path, &run, "metra").unwrap();
@@ -295,7 +295,7 @@ mod tests {
         let read = read_run(&path).unwrap();
         assert_eq!(read.queries["q"][2], ("b".to_owned(), 1e-30));
 
-        let spaced = Run {
+        let spaced = TrecRun {
             queries: BTreeMap::from([("q 1".to_owned(), vec![])]),
         };
         assert!(write_run(&path, &spaced, "metra").is_err());

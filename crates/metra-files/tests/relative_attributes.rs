@@ -1,7 +1,7 @@
 //! Relative attributes on the sets of Parikh & Grauman: floors that a change must not go below. Set
 //! METRA_DATA to the folder of the sets.
 
-use metra::evaluate::{Empty, Gain, Measure, Ties};
+use metra::evaluate::{Empty, GradeGain, Measure, Ties};
 use metra::experiment::{Classifier, EvaluationSettings, Protocol};
 use metra::methods::qwise::Attributes;
 use metra::model::Space;
@@ -41,7 +41,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
                 measures: vec![Measure::Accuracy],
                 ties: Ties::Expected,
                 tie_rank: None,
-                gain: Gain::Linear,
+                gain: GradeGain::Linear,
                 empty: Empty::Skip,
                 seed: 1,
                 rerank: None,

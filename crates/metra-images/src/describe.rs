@@ -12,9 +12,9 @@ pub trait Describe: Send + Sync {
 }
 
 /// Several features, one after the other.
-pub struct Joined(pub Vec<Box<dyn Describe>>);
+pub struct JoinedFeatures(pub Vec<Box<dyn Describe>>);
 
-impl Describe for Joined {
+impl Describe for JoinedFeatures {
     fn dimension(&self) -> usize {
         self.0.iter().map(|part| part.dimension()).sum()
     }

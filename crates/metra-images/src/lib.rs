@@ -27,6 +27,6 @@ pub use decode::{Limits, Picture};
 pub use describe::Describe;
 pub use error::{Error, Result};
 pub use gist::{Gist, GistSettings, Grid};
-pub use list::{Entry, List, Unmatched};
+pub use list::{ImageEntry, List, Unmatched};
 pub use pattern::Pattern;
 pub use stripes::Stripes;

@@ -16,7 +16,7 @@ pub const ENDINGS: [&str; 5] = ["png", "jpg", "jpeg", "bmp", "webp"];
 
 /// One image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ImageEntry {
     /// Where it lies.
     pub path: PathBuf,
     /// What is known of it, a value for each of the list's fields.
@@ -29,7 +29,7 @@ pub struct List {
     /// Names of what is known.
     pub fields: Vec<String>,
     /// The images.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ImageEntry>,
     /// Images whose path does not fit the pattern, where that is allowed.
     pub unmatched: u64,
     /// Files and links in folders that were passed over.
@@ -86,7 +86,7 @@ impl List {
                 Some(pattern) => pattern.fields(&below),
             };
             match (fields, unmatched, pattern) {
-                (Some(fields), _, _) => self.entries.push(Entry { path, fields }),
+                (Some(fields), _, _) => self.entries.push(ImageEntry { path, fields }),
                 (None, Unmatched::Skip, _) => self.unmatched += 1,
                 (None, Unmatched::Fail, pattern) => {
                     let text = pattern.map_or("", Pattern::text);

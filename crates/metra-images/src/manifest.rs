@@ -3,7 +3,7 @@
 //! Paths are relative to the list's own folder, so that list and images can be moved together. Files that
 //! end in `.tsv` have tabs between fields.
 
-use crate::list::{Entry, List, Unmatched};
+use crate::list::{ImageEntry, List, Unmatched};
 use crate::pattern::Pattern;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl List {
             let before = list.entries.len();
             list.entries_of(vec![(folder.join(&written), written)], pattern, unmatched)
                 .map_err(|error| wrong(format!("line {line}: {error}")))?;
-            if let Some(Entry { fields, .. }) = list.entries.get_mut(before) {
+            if let Some(ImageEntry { fields, .. }) = list.entries.get_mut(before) {
                 fields.splice(0..0, known);
             }
         }

@@ -6,7 +6,7 @@
 
 use crate::decode::{Limits, decode};
 use crate::describe::Describe;
-use crate::list::Entry;
+use crate::list::ImageEntry;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const PER_THREAD: usize = 32;
 /// Describe every image, and hand its row or why there is none to `take`, in the order of the list.
 /// Where `stopped` says so or `take` fails, the rest is left.
 pub fn describe_all<T, E>(
-    entries: &[Entry],
+    entries: &[ImageEntry],
     what: &dyn Describe,
     limits: Limits,
     stopped: &(dyn Fn() -> bool + Sync),
@@ -29,8 +29,8 @@ where
 {
     let failed = AtomicBool::new(false);
     let window = PER_THREAD * rayon::current_num_threads();
-    let describe = |part: &[Entry]| -> Vec<Result<Vec<f32>>> {
-        let row = |entry: &Entry| {
+    let describe = |part: &[ImageEntry]| -> Vec<Result<Vec<f32>>> {
+        let row = |entry: &ImageEntry| {
             if stopped() || failed.load(Ordering::Relaxed) {
                 return Err(metra::Error::Interrupted.into());
             }
@@ -59,7 +59,7 @@ where
     Ok(())
 }
 
-fn describe_one(entry: &Entry, what: &dyn Describe, limits: Limits) -> Result<Vec<f32>> {
+fn describe_one(entry: &ImageEntry, what: &dyn Describe, limits: Limits) -> Result<Vec<f32>> {
     // Tables keep text in UTF-8; another name of the file would not be found again.
     if entry.path.to_str().is_none() {
         return Err(Error::image(
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    fn images(folder: &std::path::Path, count: u8) -> Vec<Entry> {
+    fn images(folder: &std::path::Path, count: u8) -> Vec<ImageEntry> {
         let entry = |number: u8| {
             let path = folder.join(format!("{number:03}.png"));
             if number == 30 {
@@ -104,7 +104,7 @@ mod tests {
                     .save(&path)
                     .unwrap();
             }
-            Entry {
+            ImageEntry {
                 path,
                 fields: Vec::new(),
             }

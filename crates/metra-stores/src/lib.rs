@@ -12,5 +12,5 @@ mod provenance;
 mod sql;
 
 pub use error::{Error, Result};
-pub use provenance::{Provenance as Written, digest};
+pub use provenance::{Provenance, digest};
 pub use sql::TableName;

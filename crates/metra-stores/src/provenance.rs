@@ -9,7 +9,7 @@ use crate::bytes::little_endian;
 use crate::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use metra::model::{Distance, Model, Plan, Way};
+use metra::model::{Distance, Model, Plan, Strategy};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -36,7 +36,7 @@ pub struct Provenance {
     /// Whether the vectors are untransformed items, which serve any model that does not map items.
     pub raw: bool,
     /// The plan's way.
-    pub way: Way,
+    pub way: Strategy,
 }
 
 /// SHA-256 of a model's file, which is the same wherever it was trained or loaded.
@@ -161,7 +161,7 @@ mod tests {
         let text = PYTHON.replace("MODEL", &digest(&model).unwrap());
         let record = Provenance::from_text(&text, "here").unwrap();
         let plan = record.plan(&model, "here").unwrap();
-        assert_eq!(plan.way(), Way::ExtraCoordinate);
+        assert_eq!(plan.way(), Strategy::ExtraCoordinate);
         assert_eq!(plan.centre(), Some(&[1.0, -2.0, 0.5][..]));
         assert_eq!(Provenance::new(&model, &plan, true).unwrap(), record);
         let ours = record.to_text().unwrap();

@@ -5,7 +5,7 @@
 #![allow(missing_docs, clippy::print_stdout)]
 
 use metra::data::{Corpus, MemoryCorpus};
-use metra::evaluate::{AgainstGallery, Measure, Options, evaluate};
+use metra::evaluate::{AgainstGallery, EvaluationOptions, Measure, evaluate};
 use metra::linalg::{RowBuf, Rows, cross};
 use metra::model::Space;
 use metra::random::Stream;
@@ -35,14 +35,14 @@ fn measure(classes: u64) {
     let query_labels = Labels::from_numbers(&query_classes).expect("labels");
     let item_labels = Labels::from_numbers(&item_classes).expect("labels");
     let truth = AgainstGallery::new(&query_labels, &item_labels);
-    let options = Options {
+    let options = EvaluationOptions {
         measures: vec![
             Measure::AveragePrecision,
             Measure::CmcAt(1),
             Measure::CmcAt(10),
             Measure::Auc,
         ],
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     let mut map = 0.0;

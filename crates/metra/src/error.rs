@@ -114,7 +114,7 @@ pub enum Error {
     Model(String),
     /// A pass that was sent to where the rows are failed there.
     #[error(transparent)]
-    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
+    PassExecutor(Box<dyn std::error::Error + Send + Sync>),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

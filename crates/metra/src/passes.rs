@@ -3,10 +3,10 @@
 //! A machine that reads rows is given names and bytes. Here they become running statistics again,
 //! with the preparation that rows go through first.
 
-use crate::data::{KeyedBy, Part, Task};
+use crate::data::{KeyedBy, PartialResult, Task};
 use crate::evaluate::{IrrelevantCounts, RelevantScores};
 use crate::execute::{
-    Chosen, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
+    ChosenRows, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
 };
 use crate::linalg::{RowBuf, Rows};
 use crate::methods::slr::distributed::{ClippedSums, EmbeddedRows};
@@ -28,7 +28,7 @@ pub const ALL: &[Pass] = &[
     pass::<ColumnSums>(),
     pass::<KeyedSums>(),
     pass::<WithinSums>(),
-    pass::<Chosen>(),
+    pass::<ChosenRows>(),
     pass::<Digest>(),
     pass::<PairScale>(),
     pass::<LocalSteps>(),
@@ -159,7 +159,7 @@ impl Started {
     }
 
     /// What the shard has to say.
-    pub fn close(self) -> Result<Vec<Part>> {
+    pub fn close(self) -> Result<Vec<PartialResult>> {
         self.running.close()
     }
 }
@@ -179,7 +179,7 @@ impl<S: Statistic + 'static> Starting for Settings<S> {
 trait Running: Send {
     fn update(&mut self, sample: &Sample<'_>) -> Result<()>;
     fn is_done(&self) -> bool;
-    fn close(self: Box<Self>) -> Result<Vec<Part>>;
+    fn close(self: Box<Self>) -> Result<Vec<PartialResult>>;
 }
 
 struct Once<S>(S);
@@ -193,7 +193,7 @@ impl<S: Statistic> Running for Once<S> {
         self.0.is_done()
     }
 
-    fn close(self: Box<Self>) -> Result<Vec<Part>> {
+    fn close(self: Box<Self>) -> Result<Vec<PartialResult>> {
         self.0.close()
     }
 }

@@ -4,7 +4,7 @@
 use metra::Dataset;
 use metra::data::synthetic::Nuisance;
 use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Storage, Subset, check_finite};
-use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
+use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use metra::linalg::{RowBuf, Rows};
 use metra::model::{Chain, Embedded, Embedding, Map, Metric, Side, Space, embed_corpus};
 use metra::pipeline::registry::{ENTRIES, Entry, find};
@@ -128,7 +128,7 @@ fn assert_usable(learner: &dyn AnyMethod, map: &Map, set: &Set, what: &str) {
         let labels = set.labels();
         let truth = LeaveOneOut(&labels);
         good(
-            evaluate(*space, rows, rows, &truth, &Options::default()).map(|found| {
+            evaluate(*space, rows, rows, &truth, &EvaluationOptions::default()).map(|found| {
                 for (measure, values) in &found.values {
                     for value in values {
                         let fits = (0.0..=1.0).contains(value) && value.is_sign_positive();
@@ -438,9 +438,9 @@ fn precision(map: &Map, space: Space, set: &Set) -> f64 {
     let rows = embedded(map, space, &corpus).unwrap();
     let labels = set.labels();
     let truth = LeaveOneOut(&labels);
-    let options = Options {
+    let options = EvaluationOptions {
         measures: vec![Measure::AveragePrecision],
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let found = evaluate(space, rows.corpus(), rows.corpus(), &truth, &options).unwrap();
     found.mean(Measure::AveragePrecision).unwrap()
@@ -605,7 +605,13 @@ fn a_cosine_with_a_zero_vector_names_its_row() {
     assert_eq!(error.to_string(), expected("query"));
     let labels = set.labels();
     let truth = LeaveOneOut(&labels);
-    let error = evaluate(Space::Cosine, &zero, &zero, &truth, &Options::default());
+    let error = evaluate(
+        Space::Cosine,
+        &zero,
+        &zero,
+        &truth,
+        &EvaluationOptions::default(),
+    );
     assert_eq!(error.unwrap_err().to_string(), expected("item"));
     let chain = Chain::identity(SET.dim(), Space::Cosine);
     let (all, mut out) = (Batch::new(zero.rows()), Vec::new());
@@ -647,7 +653,7 @@ fn scores_beyond_f32_are_errors_and_not_infinite() {
         let outcomes = [
             chain.dissimilarity(&all, &all, &mut out),
             top_k(space, &far, &far, 2, false).map(|_| ()),
-            evaluate(space, &far, &far, &truth, &Options::default()).map(|_| ()),
+            evaluate(space, &far, &far, &truth, &EvaluationOptions::default()).map(|_| ()),
         ];
         for outcome in outcomes {
             let error = outcome.unwrap_err().to_string();

@@ -5,7 +5,7 @@
 use metra::Dataset;
 use metra::data::synthetic::{Labelled, Nuisance};
 use metra::data::{Corpus, RowId, Storage, Subset};
-use metra::evaluate::{LeaveOneOut, Measure, Options, Qrels, Truth, evaluate};
+use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, Qrels, Truth, evaluate};
 use metra::model::{Chain, Map, Side, Space, embed_corpus};
 use metra::pipeline::registry::{ENTRIES, find};
 use metra::supervision::{Judgement, Judgements, Labels, Supervision};
@@ -237,9 +237,9 @@ fn precision(
     let storage = Storage::default();
     let asking = embed_corpus(&chain, Side::Query, queries, None, &storage).unwrap();
     let searched = embed_corpus(&chain, Side::Item, items, None, &storage).unwrap();
-    let options = Options {
+    let options = EvaluationOptions {
         measures: vec![Measure::AveragePrecision],
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let found = evaluate(space, asking.corpus(), searched.corpus(), truth, &options);
     found.unwrap().mean(Measure::AveragePrecision).unwrap()

@@ -4,7 +4,7 @@
 //! something and none is louder than the others: no map helps there but by the labels.
 
 use metra::data::{MemoryCorpus, Storage};
-use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
+use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use metra::experiment::{Decision, Gate, Scores, Terms};
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Side, Space, embed_corpus};
@@ -60,9 +60,9 @@ fn decision(
     let (rows, classes) = set(seed, 1, 300, signal);
     let labels = Labels::from_numbers(&classes).unwrap();
     let measure = Measure::AveragePrecision;
-    let options = Options {
+    let options = EvaluationOptions {
         measures: vec![measure],
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let units: Vec<u64> = (0..300).collect();
     let judge = |chain: &Chain| -> Scores {

@@ -80,9 +80,16 @@ pub(super) fn write(folder: &Path) -> Result<()> {
     }
     let mut clicks = String::new();
     for session in 0..60 {
-        let shown: Vec<String> = (0..5).map(|at| format!("r{}", (session * 3 + at * 7) % 120)).collect();
+        let shown: Vec<String> = (0..5)
+            .map(|at| format!("r{}", (session * 3 + at * 7) % 120))
+            .collect();
         let clicked = &shown[numbers.below(5)];
-        writeln!(clicks, "q{}\t{}\t{clicked}", session % QUERIES, shown.join(" "))?;
+        writeln!(
+            clicks,
+            "q{}\t{}\t{clicked}",
+            session % QUERIES,
+            shown.join(" ")
+        )?;
     }
     let tree: String = (0..CLASSES)
         .map(|class| format!("c{class}\tg{}\n", class % 3))
@@ -127,7 +134,10 @@ name = "lda"
     let images = folder.join("images");
     fs::create_dir_all(&images)?;
     for row in 0..12 {
-        fs::write(images.join(format!("{}_{}.bmp", row / 2, row % 2)), bitmap(row, &mut numbers))?;
+        fs::write(
+            images.join(format!("{}_{}.bmp", row / 2, row % 2)),
+            bitmap(row, &mut numbers),
+        )?;
     }
     Ok(())
 }

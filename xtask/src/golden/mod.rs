@@ -121,7 +121,10 @@ fn cpu() -> &'static str {
 fn build(root: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["build", "--quiet", "--package", "metra-cli"];
-    let status = Command::new(cargo).current_dir(root).args(arguments).status()?;
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .args(arguments)
+        .status()?;
     ensure!(status.success(), "the command could not be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(target.join("debug/metra"))
@@ -156,7 +159,11 @@ impl Bench {
                 fs::write(path, format!("{so_far}{line}\n  {error}"))?;
                 Ok(None)
             }
-            _ => bail!("{line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
+            _ => bail!(
+                "{line}: {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            ),
         }
     }
 
@@ -192,7 +199,8 @@ impl Bench {
                     format!("json={}", digest(answer.to_string().as_bytes())),
                 ];
                 for side in ["item", "query"] {
-                    let line = format!("embed m.safetensors {} -o z.npy --side {side}", cases::ROWS);
+                    let line =
+                        format!("embed m.safetensors {} -o z.npy --side {side}", cases::ROWS);
                     let done = self.run(&line)?;
                     outcome.push(match done {
                         Some(_) => format!("{side}={}", self.digest_of("z.npy")?),
@@ -210,7 +218,9 @@ impl Bench {
             let mut outcome = match answer {
                 Some(answer) => {
                     let text = serde_json::to_string_pretty(&answer)?;
-                    let path = self.folder.join(format!("{}.answer", name.replace('/', "_")));
+                    let path = self
+                        .folder
+                        .join(format!("{}.answer", name.replace('/', "_")));
                     fs::write(path, &text)?;
                     vec![format!("json={}", digest(answer.to_string().as_bytes()))]
                 }
@@ -254,11 +264,17 @@ fn write_models(bench: &Bench, target: &Path) -> Result<()> {
             if bench.run(&line)?.is_none() {
                 continue;
             }
-            fs::copy(bench.folder.join("m.safetensors"), target.join(format!("{method}.safetensors")))?;
+            fs::copy(
+                bench.folder.join("m.safetensors"),
+                target.join(format!("{method}.safetensors")),
+            )?;
             for side in ["item", "query"] {
                 let line = format!("embed m.safetensors {} -o z.npy --side {side}", cases::ROWS);
                 if bench.run(&line)?.is_some() {
-                    fs::copy(bench.folder.join("z.npy"), target.join(format!("{method}.{side}.npy")))?;
+                    fs::copy(
+                        bench.folder.join("z.npy"),
+                        target.join(format!("{method}.{side}.npy")),
+                    )?;
                 }
             }
             break;
@@ -282,7 +298,10 @@ mod tests {
     fn what_differs_is_named() {
         let table = format!("cpu\t{}\na\t1\nb\t2\ncluster/c\t3\n", cpu());
         let found = BTreeMap::from([("a", "1"), ("b", "9"), ("d", "4")]);
-        let found = found.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let found = found
+            .into_iter()
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .collect();
         let lines = differences(&table, &found).unwrap();
         assert_eq!(lines, ["b: expected 2, found 9", "d: is not in the table"]);
         assert!(differences("cpu\tabacus\n", &found).is_err());

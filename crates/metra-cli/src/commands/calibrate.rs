@@ -1,6 +1,5 @@
 //! `metra calibrate`: the dissimilarity at which same ends, for a rate of false matches.
 
-use super::inspect::said;
 use crate::args::Common;
 use crate::inputs::Columns;
 use crate::inputs::need_labels;
@@ -9,8 +8,8 @@ use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::fingerprint;
-use metra::evaluate::{Bootstrap, Operating, verification};
-use metra::model::{Decision, Embedding, Model, Side, embed_corpus};
+use metra::evaluate::{Bootstrap, RocPoint, verification};
+use metra::model::{Embedding, MatchDecision, Model, Side, embed_corpus};
 use metra_files::Filter;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -55,7 +54,7 @@ struct Calibrated {
     different: u64,
     trained_on: bool,
     curve: Vec<Point>,
-    decision: Decision,
+    decision: MatchDecision,
 }
 
 #[derive(Serialize)]
@@ -69,7 +68,7 @@ struct Point {
 }
 
 impl Point {
-    fn new(found: &Operating) -> Self {
+    fn new(found: &RocPoint) -> Self {
         Point {
             asked: found.asked,
             threshold: f64::from(found.threshold),
@@ -140,7 +139,7 @@ impl Calibrate {
                 point.false_matches
             );
         }
-        let decision = Decision {
+        let decision = MatchDecision {
             threshold: f64::from(point.threshold),
             asked: point.asked,
             false_match_rate: point.false_match_rate,
@@ -183,7 +182,7 @@ impl Calibrate {
                 point.asked, point.threshold, point.true_match_rate, point.low, point.high
             ))?;
         }
-        for text in said(&shown.decision) {
+        for text in print::decision(&shown.decision) {
             print::fact("decision", &text)?;
         }
         match &self.output {

@@ -7,7 +7,7 @@ use crate::print;
 use anyhow::Result;
 use clap::Args;
 use metra::data::{Corpus, Subset};
-use metra::evaluate::{LeaveOneOut, Measure, Options, evaluate};
+use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use metra::experiment::HoldOut;
 use metra::model::{Chain, Space};
 use metra::supervision::Labels;
@@ -231,9 +231,9 @@ fn headroom(
     rows.sort_unstable();
     let part = labels.select(&rows)?;
     let sample = Subset::new(corpus, rows)?;
-    let options = Options {
+    let options = EvaluationOptions {
         measures: vec![Measure::AveragePrecision, Measure::PrecisionAt(1)],
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let mut found = Vec::new();
     for space in spaces(zero_vectors) {

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use metra::linalg::Rows;
 use metra::training::Observer;
 use metra_files::{Column, ParquetVectorWriter};
-use metra_images::describe::Joined;
+use metra_images::describe::JoinedFeatures;
 use metra_images::list::ENDINGS;
 use metra_images::rows::describe_all;
 use metra_images::{
@@ -140,7 +140,7 @@ impl Features {
                 if let Some(bins) = lab {
                     parts.push(Box::new(LabHistogram::new(*bins)?));
                 }
-                (from, Box::new(Joined(parts)))
+                (from, Box::new(JoinedFeatures(parts)))
             }
             Kind::Grid { from, cells, gist } => {
                 (from, Box::new(Grid::with(*cells, gist.settings())?))

@@ -5,13 +5,13 @@ use crate::inputs::Columns;
 use crate::inputs::{in_file, load, model_groups, narrowing_of, row_name};
 use crate::interrupt;
 use crate::print;
-use crate::progress::Reporter;
+use crate::progress::{Reporter, index_progress};
 use anyhow::Result;
 use clap::Args;
 use metra::model::{Model, Side, for_each_embedded};
 use metra_files::Filter;
 use metra_stores::index::{
-    EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, Manifest, Stage,
+    EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, Manifest,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl Index {
             corpus,
             groups.as_ref(),
             &mut |block| {
-                stop()?;
+                interrupt::check()?;
                 writer.push(block.rows())?;
                 reporter.advance(writer.rows(), Some(rows), || "items".into());
                 Ok(())
@@ -101,7 +101,7 @@ impl Index {
             parallel: self.parallel,
         };
         let graph = self.wants_graph(rows).then_some(&settings);
-        let manifest = writer.finish(graph, &mut watch(&mut reporter))?;
+        let manifest = writer.finish(graph, &mut index_progress(&mut reporter))?;
         reporter.finish();
         self.say(&manifest, common)
     }
@@ -148,32 +148,5 @@ impl Index {
             print::count(done.bytes.div_ceil(1 << 20)),
             done.score
         ))
-    }
-}
-
-/// Tells a reporter about work on an index, and ends it at Ctrl-C.
-pub(super) fn watch(
-    reporter: &mut Reporter,
-) -> impl FnMut(Stage, u64, u64) -> metra::Result<()> + '_ {
-    let mut begun = None;
-    move |stage, done, total| {
-        stop()?;
-        let (what, unit) = match stage {
-            Stage::Link => ("link", "items"),
-            Stage::Digest => ("digest", "bytes"),
-        };
-        if begun != Some(stage) {
-            reporter.start(what);
-            begun = Some(stage);
-        }
-        reporter.advance(done, Some(total), || unit.into());
-        Ok(())
-    }
-}
-
-fn stop() -> metra::Result<()> {
-    match interrupt::is_stopped() {
-        true => Err(metra::Error::Interrupted),
-        false => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::model::{Decision, Embedding, Map, Model, Origin};
+use metra::model::{Embedding, Map, MatchDecision, Model, Origin};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ struct Shown<'a> {
     narrowed: bool,
     groups: Option<&'a [String]>,
     origin: &'a Origin,
-    decision: Option<&'a Decision>,
+    decision: Option<&'a MatchDecision>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     outputs: &'a [String],
 }
@@ -101,7 +101,7 @@ impl Inspect {
         print::fact("data", &origin.data)?;
         print::fact("supervision", &origin.supervision)?;
         if let Some(decision) = shown.decision {
-            for text in said(decision) {
+            for text in print::decision(decision) {
                 print::fact("decision", &text)?;
             }
         }
@@ -123,27 +123,4 @@ impl Inspect {
             }
         }
     }
-}
-
-/// A decision in words.
-pub(super) fn said(decision: &Decision) -> [String; 3] {
-    [
-        format!(
-            "same where the dissimilarity is at most {}",
-            decision.threshold
-        ),
-        format!(
-            "false matches {:.3e} (asked for at most {:.3e}) of {} pairs of two identities",
-            decision.false_match_rate,
-            decision.asked,
-            print::count(decision.different)
-        ),
-        format!(
-            "true matches {:.4} [{:.4}, {:.4}] of {} pairs of one identity",
-            decision.true_match_rate,
-            decision.low,
-            decision.high,
-            print::count(decision.same)
-        ),
-    ]
 }

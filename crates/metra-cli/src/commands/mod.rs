@@ -8,6 +8,7 @@ pub(crate) mod clicks;
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;
@@ -17,6 +18,7 @@ pub(crate) mod features;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod methods;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
@@ -33,3 +35,21 @@ pub(crate) mod shard;
 #[cfg(feature = "images")]
 pub(crate) mod sheets;
 pub(crate) mod train;
+
+#[cfg(not(feature = "cluster"))]
+crate::feature_off::absent! {
+    cluster::Cluster, "cluster", "cluster", ();
+    shard::Shard, "shard", "cluster", ();
+}
+#[cfg(not(feature = "images"))]
+crate::feature_off::absent! {
+    features::Features, "features", "images", ();
+    sheets::Sheets, "sheets", "images", ();
+    pages::Pages, "pages", "images", std::process::ExitCode;
+}
+#[cfg(not(feature = "postgres"))]
+crate::feature_off::absent! {
+    push::Push, "push", "postgres", ();
+    pull::Pull, "pull", "postgres", ();
+    models::Models, "models", "postgres", ();
+}

@@ -1,6 +1,6 @@
 //! `metra plan`: what a vector store must hold and be asked so that it ranks as the model does.
 
-use crate::args::{Common, Wished};
+use crate::args::{Common, PlanArgs};
 use crate::inputs::Columns;
 use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
 use crate::print;
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::{Batch, Groups};
 use metra::linalg::RowBuf;
-use metra::model::{Element, Embedding, Model, Plan, Store, Surveyed, agreement};
+use metra::model::{Element, Embedding, Model, Plan, PlanReport, Store, agreement};
 use metra::random::Stream;
 use metra_files::Filter;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub(crate) struct PlanVerb {
     #[arg(long)]
     no_index: bool,
     #[command(flatten)]
-    wished: Wished,
+    wished: PlanArgs,
     /// Verify on rows of this file (.parquet, .npy, .csv, .tsv)
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
@@ -58,15 +58,15 @@ pub(crate) struct PlanVerb {
 struct Shown {
     metric: String,
     store: &'static str,
-    ways: Vec<Way>,
-    chosen: Option<Way>,
+    ways: Vec<Strategy>,
+    chosen: Option<Strategy>,
     /// What to store and ask, for people.
     description: Option<String>,
     agreement: Option<Agreement>,
 }
 
 #[derive(Serialize, Clone)]
-struct Way {
+struct Strategy {
     way: String,
     distance: Option<String>,
     dimensions: Option<usize>,
@@ -249,9 +249,9 @@ impl PlanVerb {
     }
 }
 
-fn way(found: &Surveyed, element: &Element) -> Way {
+fn way(found: &PlanReport, element: &Element) -> Strategy {
     let plan = found.plan.as_ref();
-    Way {
+    Strategy {
         way: found.way.to_string(),
         distance: plan.map(|plan| plan.distance().to_string()),
         dimensions: plan.map(Plan::item_dim),

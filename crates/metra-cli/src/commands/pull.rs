@@ -1,8 +1,8 @@
 //! `metra pull`: vectors and labels from a table of PostgreSQL to a Parquet file, for training.
 
-use super::search::conditions;
 use crate::args::Common;
 use crate::interrupt;
+use crate::postgres_filters::conditions;
 use crate::print;
 use crate::progress::Reporter;
 use anyhow::{Result, bail, ensure};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Which columns hold what.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Data")]
 pub(crate) struct Columns {
     /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
     #[arg(long, value_name = "COLUMN")]
@@ -14,7 +15,7 @@ pub(crate) struct Columns {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: Option<String>,
     /// Column of the camera or session a vector comes from (with npy: a file)
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", hide_short_help = true)]
     pub(crate) camera: Option<String>,
     /// Column of ids (with npy: a file; default: row numbers)
     #[arg(long, value_name = "COLUMN")]
@@ -23,6 +24,7 @@ pub(crate) struct Columns {
 
 /// Queries and items apart, with judgements between them.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Supervision")]
 pub(crate) struct QrelsArgs {
     /// File of query vectors
     #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
@@ -34,24 +36,35 @@ pub(crate) struct QrelsArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) qrels: Option<PathBuf>,
     /// Keep only queries with this value (column=value or column!=value; repeatable)
-    #[arg(long, value_name = "FILTER", requires = "queries")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        requires = "queries",
+        hide_short_help = true
+    )]
     pub(crate) where_queries: Vec<Filter>,
     /// Keep only items with this value (repeatable)
-    #[arg(long, value_name = "FILTER", requires = "items")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        requires = "items",
+        hide_short_help = true
+    )]
     pub(crate) where_items: Vec<Filter>,
 }
 
 /// Comparisons of rows. The kinds may be combined.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Supervision")]
 pub(crate) struct ComparisonArgs {
     /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
     /// Triplets of rows, one a line: anchor, near, far
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) triplets: Option<PathBuf>,
     /// Quadruplets of rows, one a line: the near pair, the far pair, and strict or light
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) quadruplets: Option<PathBuf>,
 }
 

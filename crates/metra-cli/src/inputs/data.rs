@@ -25,15 +25,20 @@ pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(crate) comparisons: ComparisonArgs,
     /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
-    #[arg(long, value_name = "FILE", requires = "label",
+    #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
           conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
     pub(crate) orderings: Option<PathBuf>,
     /// A tree of classes, one edge a line: child, parent
-    #[arg(long, value_name = "FILE", requires = "label",
+    #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
           conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
     pub(crate) taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
-    #[arg(long = "where", value_name = "FILTER")]
+    #[arg(
+        long = "where",
+        value_name = "FILTER",
+        help_heading = "Data",
+        hide_short_help = true
+    )]
     pub(crate) filters: Vec<Filter>,
 }
 

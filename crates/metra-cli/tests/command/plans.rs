@@ -1,8 +1,8 @@
 //! How a store can serve a model: what is said, verified and refused.
 
 use crate::folder::{Folder, example, number};
-use metra::model::{Distance, Model, Plan, Way};
-use metra_stores::Written;
+use metra::model::{Distance, Model, Plan, Strategy};
+use metra_stores::Provenance;
 
 const SAMPLE: &str = "--sample data.parquet --where train=false";
 
@@ -63,9 +63,9 @@ fn what_is_asked_is_exported_by_the_record_of_what_is_stored() {
     example(&folder);
     trained(&folder, "--method lda --rank 4 --score euclid");
     let model = Model::load(&folder.path("m.safetensors")).unwrap();
-    let plan = Plan::find(&model, Way::Mapped, Distance::SquaredL2, 4).unwrap();
+    let plan = Plan::find(&model, Strategy::Mapped, Distance::SquaredL2, 4).unwrap();
     let plan = plan.with_centre(vec![1.0, -2.0, 0.5, 0.0]).unwrap();
-    let record = Written::new(&model, &plan, true).unwrap();
+    let record = Provenance::new(&model, &plan, true).unwrap();
     folder.write("record.json", &record.to_text().unwrap());
     folder.good("export m.safetensors -o plain.npy", &[]);
     folder.good(

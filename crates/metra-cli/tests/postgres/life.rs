@@ -7,7 +7,7 @@ use metra::data::Batch;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, LowRank, Map, Model, Space, Step};
 use metra::random::Stream;
-use metra_stores::Written;
+use metra_stores::Provenance;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::process::{Child, Command, Stdio};
@@ -319,7 +319,7 @@ fn same_as_the_library(server: &Server, model: &Model, items: &RowBuf, ids: &[i6
         )
         .unwrap()
         .get(0);
-    let record = Written::from_text(&comment, "the comment").unwrap();
+    let record = Provenance::from_text(&comment, "the comment").unwrap();
     let plan = record.plan(model, "the comment").unwrap();
     let row_of: HashMap<i64, usize> = ids.iter().enumerate().map(|(row, id)| (*id, row)).collect();
     let (mut last, mut compared) = (i64::MIN, 0);

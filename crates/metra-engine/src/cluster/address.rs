@@ -9,31 +9,31 @@ pub const DEFAULT_PORT: u16 = 50050;
 
 /// Host and port of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address {
+pub struct SchedulerAddress {
     /// Name or IPv4 address. Ballista writes addresses without brackets, so IPv6 goes by name only.
     pub host: String,
     /// Its port.
     pub port: u16,
 }
 
-impl Address {
+impl SchedulerAddress {
     /// The address for HTTP.
     pub(crate) fn url(&self) -> String {
         format!("http://{}:{}", self.host, self.port)
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SchedulerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
 
-impl FromStr for Address {
+impl FromStr for SchedulerAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = |problem: &str| Error::Address {
+        let wrong = |problem: &str| Error::SchedulerAddress {
             found: text.to_owned(),
             problem: problem.to_owned(),
         };
@@ -61,7 +61,7 @@ impl FromStr for Address {
         if !host.chars().all(plain) {
             return Err(wrong("but the host has characters that no name has"));
         }
-        Ok(Address {
+        Ok(SchedulerAddress {
             host: host.to_owned(),
             port,
         })
@@ -74,20 +74,29 @@ mod tests {
 
     #[test]
     fn addresses_are_read_with_and_without_scheme_and_port() {
-        let expected = Address {
+        let expected = SchedulerAddress {
             host: "node-1.lan".into(),
             port: 7,
         };
-        assert_eq!("df://node-1.lan:7".parse::<Address>().unwrap(), expected);
-        assert_eq!("df://node-1.lan:7/".parse::<Address>().unwrap(), expected);
-        assert_eq!("node-1.lan:7".parse::<Address>().unwrap(), expected);
-        assert_eq!("h".parse::<Address>().unwrap().port, DEFAULT_PORT);
+        assert_eq!(
+            "df://node-1.lan:7".parse::<SchedulerAddress>().unwrap(),
+            expected
+        );
+        assert_eq!(
+            "df://node-1.lan:7/".parse::<SchedulerAddress>().unwrap(),
+            expected
+        );
+        assert_eq!(
+            "node-1.lan:7".parse::<SchedulerAddress>().unwrap(),
+            expected
+        );
+        assert_eq!("h".parse::<SchedulerAddress>().unwrap().port, DEFAULT_PORT);
         assert_eq!(expected.to_string(), "node-1.lan:7");
     }
 
     #[test]
     fn wrong_addresses_say_what_is_wrong() {
-        let problem = |text: &str| text.parse::<Address>().unwrap_err().to_string();
+        let problem = |text: &str| text.parse::<SchedulerAddress>().unwrap_err().to_string();
         assert!(problem("http://h:1").contains("scheme is http"));
         assert!(problem("df://:1").contains("no host"));
         assert!(problem("df://h:x").contains("no number"));

@@ -1,7 +1,7 @@
 //! One connection to a scheduler, for Ballista's protocol and for its page, with a limit on every
 //! wait.
 
-use super::Address;
+use super::SchedulerAddress;
 use super::session::MESSAGE_SIZE;
 use crate::{Error, Result};
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
@@ -27,14 +27,14 @@ const PAGE_SIZE: usize = 16 << 20;
 /// A way to ask a scheduler.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    address: Address,
+    address: SchedulerAddress,
     channel: Channel,
 }
 
 impl Connection {
     /// A connection that is opened by the first call, and again after a loss. Inside a runtime only,
     /// since it has a task of its own.
-    pub(crate) fn new(address: &Address) -> Result<Self> {
+    pub(crate) fn new(address: &SchedulerAddress) -> Result<Self> {
         let endpoint = Endpoint::new(address.url())
             .map_err(|e| Error::engine(format!("the address {address}"), e))?
             .connect_timeout(CALL)
@@ -48,7 +48,7 @@ impl Connection {
         })
     }
 
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &SchedulerAddress {
         &self.address
     }
 

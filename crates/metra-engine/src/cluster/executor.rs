@@ -7,7 +7,7 @@
 
 use super::connection::Connection;
 use super::session::{MESSAGE_SIZE, end_signal, runtime, session_config};
-use super::{Address, Identity, status};
+use super::{Identity, SchedulerAddress, status};
 use crate::{Error, Result};
 use ballista_core::RuntimeProducer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
@@ -26,9 +26,9 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(300);
 
 /// How an executor is run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExecutorOptions {
     /// The scheduler to join.
-    pub scheduler: Address,
+    pub scheduler: SchedulerAddress,
     /// Where to listen: results on this port, tasks on the next one; 0 takes two free ones.
     pub bind: SocketAddr,
     /// The name or address under which the others reach it. Without it, and with `bind` at 0.0.0.0,
@@ -49,10 +49,10 @@ pub struct Options {
     pub identity: Identity,
 }
 
-impl Options {
+impl ExecutorOptions {
     /// The usual settings for a scheduler: all cores, free ports on this machine alone.
-    pub fn new(scheduler: Address) -> Self {
-        Options {
+    pub fn new(scheduler: SchedulerAddress) -> Self {
+        ExecutorOptions {
             scheduler,
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: None,
@@ -68,7 +68,7 @@ impl Options {
 
 /// What the caller learns when an executor has joined.
 #[derive(Clone, Debug)]
-pub struct Joined {
+pub struct JoinedExecutor {
     /// Its id.
     pub id: String,
     /// Where it listens for those who fetch results.
@@ -81,7 +81,7 @@ pub struct Joined {
 
 /// Run an executor until a signal ends it or its scheduler is lost. `joined` is called once the
 /// scheduler counts on it.
-pub fn run(options: &Options, joined: &dyn Fn(&Joined)) -> Result<()> {
+pub fn run(options: &ExecutorOptions, joined: &dyn Fn(&JoinedExecutor)) -> Result<()> {
     if options.slots == 0 {
         return Err(metra::Error::parameter("slots", "at least 1", 0).into());
     }
@@ -95,7 +95,11 @@ pub fn run(options: &Options, joined: &dyn Fn(&Joined)) -> Result<()> {
     outcome
 }
 
-async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Result<()> {
+async fn serve(
+    options: &ExecutorOptions,
+    folder: &Path,
+    joined: &dyn Fn(&JoinedExecutor),
+) -> Result<()> {
     tokio::select! {
         checked = check_scheduler(options) => checked?,
         () = end_signal() => return Ok(()),
@@ -109,7 +113,7 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
         tasks.port(),
         health.clone(),
     )?;
-    let told = Joined {
+    let told = JoinedExecutor {
         id: config.executor_id.clone(),
         results,
         tasks,
@@ -161,7 +165,7 @@ async fn serve(options: &Options, folder: &Path, joined: &dyn Fn(&Joined)) -> Re
 }
 
 /// Wait until the scheduler answers, and check that it is of our build.
-async fn check_scheduler(options: &Options) -> Result<()> {
+async fn check_scheduler(options: &ExecutorOptions) -> Result<()> {
     let connection = Connection::new(&options.scheduler)?;
     let begin = Instant::now();
     let peer = format!("the scheduler at {}", options.scheduler);
@@ -181,7 +185,7 @@ async fn check_scheduler(options: &Options) -> Result<()> {
 }
 
 fn config(
-    options: &Options,
+    options: &ExecutorOptions,
     folder: &Path,
     port: u16,
     grpc_port: u16,

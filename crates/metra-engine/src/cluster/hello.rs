@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Answer {
+pub struct HandshakeAnswer {
     /// The shard.
     pub shard: u64,
     /// The process that ran it.
@@ -39,7 +39,7 @@ impl Cluster {
         pause: Duration,
         watch: &dyn Fn(JobProgress),
         stop: Option<&AtomicBool>,
-    ) -> Result<Vec<Answer>> {
+    ) -> Result<Vec<HandshakeAnswer>> {
         let plan = plan(shards, pause).map_err(|e| Error::engine("planning hello", e))?;
         let batches = self.run(plan, "hello", watch, stop)?;
         let mut answers = Vec::new();
@@ -70,14 +70,14 @@ pub fn plan(shards: usize, pause: Duration) -> EngineResult<Arc<dyn ExecutionPla
     )))
 }
 
-fn read(batch: &RecordBatch, answers: &mut Vec<Answer>) -> EngineResult<()> {
+fn read(batch: &RecordBatch, answers: &mut Vec<HandshakeAnswer>) -> EngineResult<()> {
     if batch.num_columns() != 3 {
         return internal_err!("expected 3 columns, but found {}", batch.num_columns());
     }
     let shards = downcast_value!(batch.column(0), UInt64Array);
     let processes = downcast_value!(batch.column(1), UInt32Array);
     let builds = downcast_value!(batch.column(2), StringArray);
-    answers.extend((0..batch.num_rows()).map(|row| Answer {
+    answers.extend((0..batch.num_rows()).map(|row| HandshakeAnswer {
         shard: shards.value(row),
         process: processes.value(row),
         build: builds.value(row).to_owned(),

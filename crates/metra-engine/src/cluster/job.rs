@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::session::{MESSAGE_SIZE, runtime, session_config};
 use super::status::{self, ClusterStatus, JOB_PAGE, JobState, JobStatus};
-use super::{Address, Identity};
+use super::{Identity, SchedulerAddress};
 use crate::{Error, Result};
 use ballista_core::client::BallistaClient;
 use ballista_core::config::BALLISTA_JOB_NAME;
@@ -82,7 +82,7 @@ impl Cluster {
 
     /// Connect as a program of a given identity.
     pub fn connect_as(url: &str, identity: &Identity) -> Result<Cluster> {
-        let address: Address = url.parse()?;
+        let address: SchedulerAddress = url.parse()?;
         let runtime = runtime("metra-driver")?;
         let (connection, found) = runtime.block_on(async {
             let connection = Connection::new(&address)?;
@@ -101,7 +101,7 @@ impl Cluster {
     }
 
     /// Where its scheduler is.
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &SchedulerAddress {
         self.connection.address()
     }
 

@@ -30,7 +30,7 @@ mod slots;
 pub mod status;
 mod status_api;
 
-pub use address::Address;
+pub use address::SchedulerAddress;
 pub use handshake::Identity;
 pub use job::{Cluster, JobProgress};
 pub use session::MESSAGE_SIZE;

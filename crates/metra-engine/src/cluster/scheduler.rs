@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 
 /// How a scheduler is run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SchedulerOptions {
     /// Where to listen; port 0 takes a free one.
     pub bind: SocketAddr,
     /// The name or address under which executors reach it; needed where `bind` is 0.0.0.0.
@@ -39,11 +39,11 @@ pub struct Options {
     pub identity: Identity,
 }
 
-impl Options {
+impl SchedulerOptions {
     /// The usual settings at an address. An executor sends a sign of life every ten seconds; six
     /// missed ones are no accident.
     pub fn new(bind: SocketAddr) -> Self {
-        Options {
+        SchedulerOptions {
             bind,
             advertise: None,
             executor_timeout: 60,
@@ -55,7 +55,7 @@ impl Options {
 }
 
 /// Run a scheduler until a signal ends it. `ready` is called with its address once it listens.
-pub fn run(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
+pub fn run(options: &SchedulerOptions, ready: &dyn Fn(SocketAddr)) -> Result<()> {
     let runtime = runtime("metra-scheduler")?;
     let outcome = runtime.block_on(serve(options, ready));
     // Connections of executors stay open as long as they live.
@@ -63,11 +63,11 @@ pub fn run(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
     outcome
 }
 
-async fn serve(options: &Options, ready: &dyn Fn(SocketAddr)) -> Result<()> {
+async fn serve(options: &SchedulerOptions, ready: &dyn Fn(SocketAddr)) -> Result<()> {
     let host = match (&options.advertise, options.bind.ip()) {
         (Some(host), _) => host.clone(),
         (None, ip) if ip.is_unspecified() => {
-            return Err(Error::Address {
+            return Err(Error::SchedulerAddress {
                 found: options.bind.to_string(),
                 problem: "but executors cannot call back to every address at once: give the name \
                           under which they reach this machine (--advertise)"

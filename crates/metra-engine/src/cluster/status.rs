@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::session::runtime;
-use super::{Address, Identity};
+use super::{Identity, SchedulerAddress};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ pub enum JobState {
 }
 
 /// Ask a scheduler for its status.
-pub fn of(address: &Address) -> Result<ClusterStatus> {
+pub fn of(address: &SchedulerAddress) -> Result<ClusterStatus> {
     runtime("metra-status")?.block_on(async { ask(&Connection::new(address)?).await })
 }
 

@@ -8,14 +8,14 @@ use crate::error::within;
 use datafusion::arrow::array::{AsArray, BinaryArray, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::error::{DataFusionError, Result as EngineResult};
-use metra::data::Part;
+use metra::data::PartialResult;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// Bytes of a block: far below the limit of a message, also where an engine joins several.
 const BLOCK: usize = 1 << 20;
 
-/// Columns of a block: shard, part, number of the block, bytes.
+/// TableColumns of a block: shard, part, number of the block, bytes.
 pub(crate) fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         Arc::new(Schema::new(vec![
@@ -33,15 +33,15 @@ pub(crate) struct Block {
     pub(crate) shard: u64,
     pub(crate) part: u64,
     pub(crate) number: u64,
-    pub(crate) content: Part,
+    pub(crate) content: PartialResult,
 }
 
 /// The blocks of what a shard has to say, one row per batch, so that no batch is large.
-pub(crate) fn of_shard(shard: u64, parts: Vec<Part>) -> EngineResult<Vec<RecordBatch>> {
+pub(crate) fn of_shard(shard: u64, parts: Vec<PartialResult>) -> EngineResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     for (part, whole) in (0..).zip(parts) {
         // What shards say for themselves is not merged: blocks of different shards differ.
-        let own = matches!(whole, Part::Said(_));
+        let own = matches!(whole, PartialResult::Bytes(_));
         for (number, content) in (0..).zip(whole.blocks(BLOCK)) {
             let number = if own { shard << 24 | number } else { number };
             batches.push(batch(&Block {
@@ -86,15 +86,15 @@ pub(crate) fn read(batch: &RecordBatch) -> EngineResult<Vec<Block>> {
                 shard: shards.value(row),
                 part: parts.value(row),
                 number: numbers.value(row),
-                content: Part::from_bytes(bytes.value(row)).map_err(within)?,
+                content: PartialResult::from_bytes(bytes.value(row)).map_err(within)?,
             })
         })
         .collect()
 }
 
 /// The parts of a finished pass, from its merged blocks in any order.
-pub(crate) fn whole(batches: &[RecordBatch]) -> Result<Vec<Part>> {
-    let mut parts: BTreeMap<u64, BTreeMap<u64, Part>> = BTreeMap::new();
+pub(crate) fn whole(batches: &[RecordBatch]) -> Result<Vec<PartialResult>> {
+    let mut parts: BTreeMap<u64, BTreeMap<u64, PartialResult>> = BTreeMap::new();
     for batch in batches {
         let blocks = read(batch).map_err(|e| crate::error::from_engine("reading a result", e))?;
         for block in blocks {
@@ -104,7 +104,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<Vec<Part>> {
     }
     let joined = parts
         .into_values()
-        .map(|blocks| Part::join(blocks.into_values()));
+        .map(|blocks| PartialResult::join(blocks.into_values()));
     Ok(joined.collect::<metra::Result<_>>()?)
 }
 
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn what_a_shard_says_is_put_together_again() {
         let parts = vec![
-            Part::Count(vec![7]),
-            Part::Sum((0..300_000).map(f64::from).collect()),
-            Part::Said(vec![(3, 0, vec![1, 2])]),
+            PartialResult::Count(vec![7]),
+            PartialResult::Sum((0..300_000).map(f64::from).collect()),
+            PartialResult::Bytes(vec![(3, 0, vec![1, 2])]),
         ];
         let mut batches = of_shard(3, parts.clone()).unwrap();
         // 300,000 numbers of 8 bytes: three blocks of at most a mebibyte.

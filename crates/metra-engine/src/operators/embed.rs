@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::arrow::ArrowWriter;
 use half::f16;
-use metra::data::{Batch, Part};
+use metra::data::{Batch, PartialResult};
 use metra::execute::encode;
 use metra::linalg::RowBuf;
 use metra::model::{Embedding as _, Model};
@@ -33,13 +33,13 @@ pub(crate) struct EmbedWork {
     pub(crate) vectors: (String, u64),
     /// Column of the groups, where the model wants one.
     pub(crate) groups: Option<String>,
-    /// Columns that are written as they are.
+    /// TableColumns that are written as they are.
     pub(crate) kept: Vec<String>,
     /// Whether rows are queries.
     pub(crate) as_queries: bool,
     /// Whether numbers are written as f16.
     pub(crate) half: bool,
-    /// Address of the folder.
+    /// SchedulerAddress of the folder.
     pub(crate) folder: String,
 }
 
@@ -156,9 +156,9 @@ impl EmbedTool {
 }
 
 impl Embedding {
-    pub(crate) async fn close(self, runtime: &RuntimeEnv) -> Result<Vec<Part>> {
+    pub(crate) async fn close(self, runtime: &RuntimeEnv) -> Result<Vec<PartialResult>> {
         let Some(writer) = self.writer else {
-            return Ok(vec![Part::Said(Vec::new())]);
+            return Ok(vec![PartialResult::Bytes(Vec::new())]);
         };
         let bytes = writer.into_inner();
         let bytes = bytes.map_err(|e| Error::engine("writing embedded rows", e))?;
@@ -167,6 +167,10 @@ impl Embedding {
             bytes: bytes.len() as u64,
         };
         self.place.write(runtime, bytes).await?;
-        Ok(vec![Part::Said(vec![(self.shard, 0, encode(&written)?)])])
+        Ok(vec![PartialResult::Bytes(vec![(
+            self.shard,
+            0,
+            encode(&written)?,
+        )])])
     }
 }

@@ -17,7 +17,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
-use metra::data::Part;
+use metra::data::PartialResult;
 use metra::execute::encode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,14 +59,14 @@ async fn gather(
         };
         let place = folder.join(&format!("shard-{shard:05}.parquet"));
         place.write(runtime, bytes).await?;
-        let parts = vec![Part::Said(vec![(shard, 0, encode(&written)?)])];
+        let parts = vec![PartialResult::Bytes(vec![(shard, 0, encode(&written)?)])];
         let blocks = of_shard(shard, parts);
         said.extend(blocks.map_err(|e| Error::engine("writing a result", e))?);
     }
     Ok(said)
 }
 
-/// Part the rows of a batch by their shard.
+/// PartialResult the rows of a batch by their shard.
 fn part(batch: &RecordBatch, shards: &mut BTreeMap<u64, Vec<RecordBatch>>) -> Result<()> {
     let targets = column(batch, TARGET)?.as_primitive_opt::<UInt64Type>();
     let targets = targets.ok_or_else(|| Error::table(TARGET, "expected numbers of shards"))?;

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
-use metra::data::Part;
+use metra::data::PartialResult;
 use std::collections::BTreeMap;
 
 /// Merge the blocks of a partition.
@@ -49,14 +49,14 @@ async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBat
 /// One block: what is merged so far, the next shard's number, and what came too early.
 #[derive(Default)]
 struct MergedBlock {
-    merged: Option<Part>,
+    merged: Option<PartialResult>,
     next: u64,
-    waiting: BTreeMap<u64, Part>,
+    waiting: BTreeMap<u64, PartialResult>,
 }
 
 impl MergedBlock {
-    fn take(&mut self, shard: u64, content: Part) -> metra::Result<()> {
-        if matches!(content, Part::Said(_)) {
+    fn take(&mut self, shard: u64, content: PartialResult) -> metra::Result<()> {
+        if matches!(content, PartialResult::Bytes(_)) {
             // No other shard has this block.
             return self.add(content);
         }
@@ -72,7 +72,7 @@ impl MergedBlock {
         Ok(())
     }
 
-    fn add(&mut self, content: Part) -> metra::Result<()> {
+    fn add(&mut self, content: PartialResult) -> metra::Result<()> {
         match &mut self.merged {
             None => self.merged = Some(content),
             Some(merged) => merged.merge(content)?,
@@ -80,7 +80,7 @@ impl MergedBlock {
         Ok(())
     }
 
-    fn finish(mut self) -> metra::Result<Option<Part>> {
+    fn finish(mut self) -> metra::Result<Option<PartialResult>> {
         for content in std::mem::take(&mut self.waiting).into_values() {
             self.add(content)?;
         }
@@ -99,7 +99,7 @@ mod tests {
         let merged = |order: &[u64]| {
             let mut merging = MergedBlock::default();
             for shard in order {
-                let content = Part::Sum(vec![values[*shard as usize]]);
+                let content = PartialResult::Sum(vec![values[*shard as usize]]);
                 merging.take(*shard, content).unwrap();
             }
             let sum = merging.finish().unwrap().unwrap().into_sum().unwrap();
@@ -112,9 +112,9 @@ mod tests {
         assert_eq!(merged(&[4, 3, 0, 2]), without);
         assert_ne!(in_order, without);
         let mut merging = MergedBlock::default();
-        merging.take(1, Part::Sum(vec![1.0])).unwrap();
-        assert!(merging.take(1, Part::Sum(vec![1.0])).is_err());
-        merging.take(0, Part::Sum(vec![1.0])).unwrap();
-        assert!(merging.take(0, Part::Sum(vec![1.0])).is_err());
+        merging.take(1, PartialResult::Sum(vec![1.0])).unwrap();
+        assert!(merging.take(1, PartialResult::Sum(vec![1.0])).is_err());
+        merging.take(0, PartialResult::Sum(vec![1.0])).unwrap();
+        assert!(merging.take(0, PartialResult::Sum(vec![1.0])).is_err());
     }
 }

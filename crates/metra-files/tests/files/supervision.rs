@@ -1,4 +1,4 @@
-//! Pairs, triplets, quadruplets, orderings and taxonomies.
+//! PairList, triplets, quadruplets, orderings and taxonomies.
 
 use crate::{options, read};
 use metra::supervision::{Labels, Quadruplet, Taxonomy};

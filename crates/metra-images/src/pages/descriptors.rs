@@ -2,7 +2,7 @@
 
 use super::{Frame, Series};
 use crate::describe::Describe;
-use crate::list::Entry;
+use crate::list::ImageEntry;
 use crate::rows::describe_all;
 use crate::{Error, GistSettings, Grid, Limits, Picture, Result};
 use metra::data::{Corpus, MemoryCorpus};
@@ -37,8 +37,8 @@ impl Described {
             grid: Grid::with(side, CELL)?,
             frame,
         };
-        let entries: Vec<Entry> = (series.versions().iter())
-            .map(|version| Entry {
+        let entries: Vec<ImageEntry> = (series.versions().iter())
+            .map(|version| ImageEntry {
                 path: version.path.clone(),
                 fields: Vec::new(),
             })

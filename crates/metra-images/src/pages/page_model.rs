@@ -6,7 +6,7 @@
 
 use super::{Described, Frame, Labelled, Series, by_time, threshold};
 use crate::{Error, Result};
-use metra::methods::qwise::{Form, Qwise};
+use metra::methods::qwise::{Qwise, QwiseForm};
 use metra::model::{Chain, Map, Space};
 use metra::training::Run;
 use metra::{Dataset, Model, Pipeline};
@@ -105,7 +105,7 @@ impl PageModel {
             .stop(stop)
             .build()?;
         let method = Qwise {
-            form: Form::Blocks,
+            form: QwiseForm::Blocks,
             block: described.block(),
             lambda: (settings.lambda).unwrap_or(if labels.is_empty() { 0.1 } else { 1e-3 }),
             pair_cost,

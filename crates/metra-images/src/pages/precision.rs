@@ -5,7 +5,7 @@
 //! everywhere in Metra.
 
 use crate::Result;
-use metra::evaluate::{Measure, Options, RankedItem, RankedQuery, evaluate_ranking};
+use metra::evaluate::{EvaluationOptions, Measure, RankedItem, RankedQuery, evaluate_ranking};
 
 /// Average precisions of one scoring.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,9 +30,9 @@ impl Precision {
                 .collect(),
             missing: Vec::new(),
         };
-        let options = Options {
+        let options = EvaluationOptions {
             measures: vec![Measure::AveragePrecision],
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let judged = evaluate_ranking(&[ranking(false, 1.0), ranking(true, -1.0)], &options)?;
         Ok(match judged.of(Measure::AveragePrecision) {

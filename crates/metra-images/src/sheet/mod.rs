@@ -18,14 +18,14 @@ pub struct Tile {
     /// The picture; `None` where there is none to show.
     pub picture: Option<Picture>,
     /// What its frame says.
-    pub frame: Option<Frame>,
+    pub frame: Option<TileFrame>,
     /// Text below it, in lines; what is wider than the picture's cell is cut.
     pub caption: String,
 }
 
 /// What a frame says of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
+pub enum TileFrame {
     /// It is what was looked for: green.
     Right,
     /// It is something else: red.
@@ -51,7 +51,7 @@ enum Row {
 #[derive(Debug, Clone)]
 struct Thumbnail {
     picture: Option<Picture>,
-    frame: Option<Frame>,
+    frame: Option<TileFrame>,
     caption: Vec<String>,
 }
 
@@ -78,13 +78,13 @@ const INK: Rgb<u8> = Rgb([34, 34, 34]);
 const LINE: Rgb<u8> = Rgb([176, 176, 176]);
 const MISSING: Rgb<u8> = Rgb([222, 222, 222]);
 
-impl Frame {
+impl TileFrame {
     /// Its colour, and its thickness of the room that there is.
     fn look(self) -> (Rgb<u8>, u32) {
         match self {
-            Frame::Right => (Rgb([24, 148, 72]), BORDER),
-            Frame::Wrong => (Rgb([206, 50, 50]), BORDER / 2),
-            Frame::Asked => (Rgb([110, 110, 110]), BORDER / 2),
+            TileFrame::Right => (Rgb([24, 148, 72]), BORDER),
+            TileFrame::Wrong => (Rgb([206, 50, 50]), BORDER / 2),
+            TileFrame::Asked => (Rgb([110, 110, 110]), BORDER / 2),
         }
     }
 }
@@ -324,7 +324,7 @@ mod tests {
         Picture::from_pixel(width, height, Rgb(colour))
     }
 
-    fn tile(picture: Option<Picture>, frame: Option<Frame>, caption: &str) -> Tile {
+    fn tile(picture: Option<Picture>, frame: Option<TileFrame>, caption: &str) -> Tile {
         Tile {
             picture,
             frame,
@@ -340,10 +340,14 @@ mod tests {
         let mut sheet = Sheet::new(100);
         let red = [200, 0, 0];
         sheet.ranked(
-            tile(Some(flat(60, 100, red)), Some(Frame::Asked), "query"),
+            tile(Some(flat(60, 100, red)), Some(TileFrame::Asked), "query"),
             vec![
-                tile(Some(flat(120, 200, [0, 0, 200])), Some(Frame::Wrong), "1"),
-                tile(Some(flat(60, 100, red)), Some(Frame::Right), "2"),
+                tile(
+                    Some(flat(120, 200, [0, 0, 200])),
+                    Some(TileFrame::Wrong),
+                    "1",
+                ),
+                tile(Some(flat(60, 100, red)), Some(TileFrame::Right), "2"),
             ],
         );
         let drawn = sheet.draw().unwrap();
@@ -400,7 +404,7 @@ mod tests {
         sheet.heading("None of them");
         sheet.strip(
             vec![
-                tile(None, Some(Frame::Right), ""),
+                tile(None, Some(TileFrame::Right), ""),
                 tile(None, None, ""),
                 Tile::default(),
             ],

@@ -246,12 +246,12 @@ mod tests {
     use super::super::map::tests::{model, two_of_three};
     use super::*;
     use metra::linalg::RowBuf;
-    use metra::model::{Model, Space, Wish};
+    use metra::model::{Model, PlanConstraints, Space};
 
     fn faiss_plan(model: &Model) -> Plan {
-        let wish = Wish {
+        let wish = PlanConstraints {
             distances: vec![Distance::SquaredL2, Distance::InnerProduct],
-            ..Wish::default()
+            ..PlanConstraints::default()
         };
         Plan::choose_for_model(model, &wish).unwrap()
     }

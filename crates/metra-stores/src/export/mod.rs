@@ -17,4 +17,4 @@ pub use header::{c_name, write_header};
 pub use map::{Export, bias};
 pub use onnx::{OPSET, write_onnx};
 pub use safetensors::write_safetensors;
-pub use sql::{Columns, write_sql};
+pub use sql::{SqlColumns, write_sql};

@@ -20,7 +20,7 @@ const MOST_DIMENSIONS: usize = 16_000;
 
 /// Where the vectors lie.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct SqlColumns {
     /// The table.
     pub table: TableName,
     /// Its column of ids.
@@ -35,13 +35,13 @@ pub fn write_sql(
     mut out: impl Write,
     export: &Export,
     plan: &Plan,
-    columns: &Columns,
+    columns: &SqlColumns,
     name: &str,
 ) -> Result<bool> {
     // A name that cannot be one is an error of the caller, not a map that SQL does not have.
     let function_name = identifier(name)?;
     let mut text = format!(
-        "-- {}.\n-- Way {}: the column holds {}.\n\n",
+        "-- {}.\n-- Strategy {}: the column holds {}.\n\n",
         one_line(&export.about()),
         plan.way(),
         if plan.items_stay() {
@@ -171,7 +171,7 @@ mod tests {
     fn written(model: &Model, name: &str) -> (String, bool) {
         let plan = Plan::all_for_model(model).unwrap().remove(0);
         let export = Export::queries(model, &plan).unwrap();
-        let columns = Columns {
+        let columns = SqlColumns {
             table: r#""my ""docs""""#.parse().unwrap(),
             id: "id".into(),
             column: "embedding".into(),

@@ -3,7 +3,7 @@
 use super::*;
 use metra::data::MemoryCorpus;
 use metra::data::synthetic::Nuisance;
-use metra::model::{Chain, Decision, Origin, Side, for_each_embedded};
+use metra::model::{Chain, MatchDecision, Origin, Side, for_each_embedded};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
@@ -135,7 +135,7 @@ fn another_model_is_refused_by_name_and_a_calibrated_one_is_not_another() {
     let index = open(&path).unwrap();
     let own = model(Space::SquaredL2, 1);
     index.check_model("renamed.safetensors", &own).unwrap();
-    let decision = Decision {
+    let decision = MatchDecision {
         threshold: 1.0,
         asked: 0.01,
         false_match_rate: 0.01,

@@ -8,7 +8,7 @@
 
 use super::lock_retry::in_transaction;
 use super::push::Push;
-use super::registry::Entry;
+use super::registry::PushedModel;
 use super::request::PushSummary;
 use super::rows::RowStatements;
 use super::table::place;
@@ -31,7 +31,7 @@ const LOOKUP_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_
 /// Fill the column of a push whose registry row is `entry`.
 pub(super) fn fill(
     push: &mut Push<'_>,
-    entry: &Entry,
+    entry: &PushedModel,
     progress: &mut dyn FnMut(&str, u64, Option<u64>),
     stop: &AtomicBool,
 ) -> Result<PushSummary> {

@@ -8,7 +8,7 @@ use super::registry::Registry;
 use super::request::Pushing;
 use super::rows::RowStatements;
 use super::table::{Table, place};
-use super::target::{Target, check_input, check_plan, choose_plan, existing_type, find_target};
+use super::target::{PushTarget, check_input, check_plan, choose_plan, existing_type, find_target};
 use super::vectors::VectorType;
 use crate::provenance::Provenance;
 use crate::{Error, Result};
@@ -33,7 +33,7 @@ pub struct Push<'a> {
     pub(super) registry: Registry,
     pub(super) plan: Plan,
     pub(super) record: Provenance,
-    pub(super) target: Target,
+    pub(super) target: PushTarget,
     /// The column that holds what the plan stores.
     pub(super) column: String,
     /// Its type.
@@ -79,8 +79,8 @@ impl<'a> Push<'a> {
             }
             None => {
                 let kind = match &target {
-                    Target::Adopted => existing_type(&table, what)?.0,
-                    Target::Stays => table.vectors(&what.from)?.1,
+                    PushTarget::Adopted => existing_type(&table, what)?.0,
+                    PushTarget::Stays => table.vectors(&what.from)?.1,
                     _ => what.kind,
                 };
                 let mut plan = choose_plan(model, what, kind)?;
@@ -96,12 +96,12 @@ impl<'a> Push<'a> {
             }
         };
         let target = if plan.items_stay() {
-            Target::Stays
+            PushTarget::Stays
         } else {
             target
         };
         let (column, kind) = match (&target, &what.to) {
-            (Target::Stays, _) => (what.from.clone(), table.vectors(&what.from)?.1),
+            (PushTarget::Stays, _) => (what.from.clone(), table.vectors(&what.from)?.1),
             (_, Some(to)) => (to.clone(), kind),
             (_, None) => {
                 return Err(
@@ -109,7 +109,7 @@ impl<'a> Push<'a> {
                 );
             }
         };
-        if target == Target::Adopted {
+        if target == PushTarget::Adopted {
             let (_, dim) = existing_type(&table, what)?;
             let expected = plan.item_dim();
             if let Some(dim) = dim.filter(|dim| *dim != expected) {
@@ -152,7 +152,7 @@ impl<'a> Push<'a> {
     }
 
     /// How the target was found.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &PushTarget {
         &self.target
     }
 

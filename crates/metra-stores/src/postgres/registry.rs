@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// A row of the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct PushedModel {
     #[serde(skip)]
     pub(super) id: i64,
     /// Schema of the table.
@@ -117,7 +117,7 @@ impl Registry {
         table: &Table,
         column: &str,
         checksum: &str,
-    ) -> Result<Option<Entry>> {
+    ) -> Result<Option<PushedModel>> {
         if !self.exists(client)? {
             return Ok(None);
         }
@@ -192,7 +192,7 @@ impl Registry {
     }
 
     /// Record that every row has its vector.
-    pub(super) fn mark_filled(&self, client: &mut Client, entry: &Entry) -> Result<()> {
+    pub(super) fn mark_filled(&self, client: &mut Client, entry: &PushedModel) -> Result<()> {
         let state = match entry.state.as_str() {
             "former" => "former",
             _ if entry.former.is_some() => "serving",
@@ -229,8 +229,8 @@ impl Registry {
     }
 
     /// A row of a query that selects [`COLUMNS`].
-    fn entry_from_row(&self, row: &Row) -> Entry {
-        Entry {
+    fn entry_from_row(&self, row: &Row) -> PushedModel {
+        PushedModel {
             id: row.get(0),
             schema: self.schema.clone(),
             table: row.get(1),
@@ -261,7 +261,7 @@ impl Registry {
 }
 
 /// Every model that the registries of a database know, table by table, the oldest first.
-pub fn models(address: &Address) -> Result<Vec<Entry>> {
+pub fn models(address: &Address) -> Result<Vec<PushedModel>> {
     let mut client = address.connect()?;
     let schemas = client
         .query(

@@ -2,7 +2,7 @@
 
 use super::vectors::VectorType;
 use crate::sql::TableName;
-use metra::model::Wish;
+use metra::model::PlanConstraints;
 
 /// The request of a push: a model, as a plan writes it, into a column.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Pushing {
     /// The column of cameras, where the model needs one.
     pub camera: Option<String>,
     /// The constraints on the plan; the limits of pgvector are added.
-    pub wish: Wish,
+    pub wish: PlanConstraints,
     /// The model's name in the registry.
     pub name: String,
     /// Rows of a transaction.

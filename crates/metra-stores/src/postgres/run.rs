@@ -5,11 +5,11 @@
 
 use super::lock_retry::{SHORT_LOCK_WAIT, in_transaction};
 use super::push::{Push, take_push_lock};
-use super::registry::Entry;
+use super::registry::PushedModel;
 use super::request::PushSummary;
 use super::rows::RowStatements;
 use super::table::place;
-use super::target::Target;
+use super::target::PushTarget;
 use super::{fill, index};
 use crate::sql::{identifier, literal};
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ impl Push<'_> {
     pub fn statements(&self) -> Result<Vec<String>> {
         let mut all = vec![self.registry.create_statement()];
         all.extend(self.column_statements()?);
-        if self.target != Target::Stays {
+        if self.target != PushTarget::Stays {
             let rows = RowStatements::new(&self.table, self.what, self.model)?;
             let column = identifier(&self.column)?;
             let kind = self.table.extension.kind(self.kind);
@@ -45,7 +45,7 @@ impl Push<'_> {
         take_push_lock(&mut self.client, &self.table, stop)?;
         let entry = self.prepare_column(stop)?;
         let mut done = PushSummary::default();
-        if self.target != Target::Stays {
+        if self.target != PushTarget::Stays {
             done = fill::fill(self, &entry, progress, stop)?;
         }
         if self.what.index {
@@ -55,7 +55,7 @@ impl Push<'_> {
     }
 
     /// Column, comment and registry, in one short transaction.
-    fn prepare_column(&mut self, stop: &AtomicBool) -> Result<Entry> {
+    fn prepare_column(&mut self, stop: &AtomicBool) -> Result<PushedModel> {
         let statements = self.column_statements()?;
         let place = place(&self.table.name, &self.column);
         let creation = match self.registry.exists(&mut self.client)? {
@@ -86,7 +86,7 @@ impl Push<'_> {
         if let Some(entry) = found(self)? {
             return Ok(entry);
         }
-        let state = if self.target == Target::Stays {
+        let state = if self.target == PushTarget::Stays {
             "ready"
         } else {
             "filling"
@@ -110,9 +110,9 @@ impl Push<'_> {
         let record = literal(&self.record.to_text()?);
         let comment = format!("COMMENT ON COLUMN {table}.{column} IS {record}");
         Ok(match self.target {
-            Target::Stays | Target::Continued => Vec::new(),
-            Target::Adopted => vec![comment],
-            Target::New => {
+            PushTarget::Stays | PushTarget::Continued => Vec::new(),
+            PushTarget::Adopted => vec![comment],
+            PushTarget::New => {
                 let kind = self.table.extension.kind(self.kind);
                 let dim = self.plan.item_dim();
                 vec![

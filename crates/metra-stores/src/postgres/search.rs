@@ -11,7 +11,7 @@ use crate::sql::{TableName, operator};
 use crate::{Error, Result, digest};
 use metra::data::MemoryCorpus;
 use metra::linalg::{RowBuf, Rows};
-use metra::model::{Distance, Model, Plan, Space, Wish};
+use metra::model::{Distance, Model, Plan, PlanConstraints, Space};
 use metra::search::top_k;
 use postgres::types::ToSql;
 use postgres::{Client, Row, Statement};
@@ -262,10 +262,10 @@ fn plan(
             return Err(Error::found(place, problem));
         }
     };
-    let wish = Wish {
+    let wish = PlanConstraints {
         distances,
         keep_items: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     Ok(Plan::choose_for_model(model, &wish)?)
 }

@@ -6,7 +6,7 @@
 
 use super::connect::Address;
 use super::lock_retry::{SHORT_LOCK_WAIT, TransactionError, in_transaction};
-use super::registry::{Entry, Registry};
+use super::registry::{PushedModel, Registry};
 use super::table::{Table, place};
 use crate::sql::{TableName, identifier};
 use crate::{Error, Result, digest};
@@ -135,7 +135,7 @@ fn serving_entry(
     table: &Table,
     live: &str,
     checksum: &str,
-) -> Result<Option<Entry>> {
+) -> Result<Option<PushedModel>> {
     let entry = registry.entry(client, table, live, checksum)?;
     Ok(entry.filter(|entry| entry.former.is_some()))
 }
@@ -147,7 +147,7 @@ fn filled_entry(
     table: &Table,
     what: &Swapping,
     checksum: &str,
-) -> Result<Entry> {
+) -> Result<PushedModel> {
     table.column(&what.live)?;
     let problem = match registry.entry(client, table, &what.to, checksum)? {
         None => "expected a column that this model filled, but the registry has none: push first",

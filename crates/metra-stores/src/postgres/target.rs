@@ -7,12 +7,12 @@ use super::table::{Table, place};
 use super::vectors::VectorType;
 use crate::provenance::Provenance;
 use crate::{Error, Result};
-use metra::model::{Model, Plan, Wish};
+use metra::model::{Model, Plan, PlanConstraints};
 use postgres::Client;
 
 /// The state of the target column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum PushTarget {
     /// The plan writes nothing.
     Stays,
     /// The column is made.
@@ -46,9 +46,9 @@ pub(super) fn find_target(
     table: &Table,
     what: &Pushing,
     model: &Model,
-) -> Result<(Target, ContinuedColumn)> {
+) -> Result<(PushTarget, ContinuedColumn)> {
     let Some(to) = &what.to else {
-        return Ok((Target::Stays, None));
+        return Ok((PushTarget::Stays, None));
     };
     if *to == what.from {
         let problem = "expected another column than --from, whose vectors are needed again";
@@ -56,7 +56,7 @@ pub(super) fn find_target(
         return Err(Error::found(place, problem));
     }
     if !table.columns.contains_key(to) {
-        return Ok((Target::New, None));
+        return Ok((PushTarget::New, None));
     }
     let (column, kind, dim) = table.vectors(to)?;
     let place = place(&table.name, to);
@@ -68,7 +68,7 @@ pub(super) fn find_target(
             let problem = format!("its record says {expected} dimensions, but found {dim}");
             return Err(Error::found(place, problem));
         }
-        return Ok((Target::Continued, Some((record, kind))));
+        return Ok((PushTarget::Continued, Some((record, kind))));
     }
     let text = format!(
         "SELECT EXISTS (SELECT FROM {} WHERE {} IS NOT NULL)",
@@ -81,7 +81,7 @@ pub(super) fn find_target(
         let problem = "expected a new or an empty column, but it holds vectors that no push wrote";
         return Err(Error::found(place, problem));
     }
-    Ok((Target::Adopted, None))
+    Ok((PushTarget::Adopted, None))
 }
 
 pub(super) fn existing_type(table: &Table, what: &Pushing) -> Result<(VectorType, Option<usize>)> {
@@ -90,7 +90,7 @@ pub(super) fn existing_type(table: &Table, what: &Pushing) -> Result<(VectorType
 }
 
 /// Check that a recorded plan is the one that is requested now.
-pub(super) fn check_plan(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
+pub(super) fn check_plan(plan: &Plan, wish: &PlanConstraints, place: &str) -> Result<()> {
     let other_way = wish.way.is_some_and(|way| way != plan.way());
     let other_form = wish.keep_input && !plan.holds_input();
     if other_way || other_form || !wish.distances.contains(&plan.distance()) {
@@ -105,7 +105,7 @@ pub(super) fn check_plan(plan: &Plan, wish: &Wish, place: &str) -> Result<()> {
 
 /// The best plan within the constraints.
 pub(super) fn choose_plan(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
-    let wish = Wish {
+    let wish = PlanConstraints {
         keep_items: what.to.is_none(),
         most_dimensions: kind.element().most(what.index),
         ..what.wish.clone()

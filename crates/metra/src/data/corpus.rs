@@ -1,13 +1,10 @@
 //! A corpus: many vectors of one dimension, read in batches and never row by row, so that memory,
 //! a mapped file or a part of either serve the same learners.
 
-use super::Elsewhere;
+use super::pass_executor::{PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
-
-/// Number of a row within a corpus.
-pub type RowId = u64;
 
 /// Rows handed to a visitor at once. Fixed, so that sums over a scan are the same for any storage.
 pub const SCAN_ROWS: usize = 1024;
@@ -47,7 +44,7 @@ pub trait Corpus: Send + Sync {
     }
 
     /// Who folds over the rows where they are not at hand; `None` where they are.
-    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
+    fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! A corpus that stops being read when somebody asks: every pass over it can be interrupted, also
 //! of learners in closed form, which have no steps to stop between.
 
-use super::{Corpus, CorpusRef, Elsewhere, RowId};
+use super::{Corpus, CorpusRef, PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -61,8 +61,8 @@ impl Corpus for Interruptible<'_> {
         self.inner.view()
     }
 
-    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
-        self.inner.elsewhere()
+    fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
+        self.inner.pass_executor()
     }
 }
 

@@ -1,28 +1,29 @@
 //! Two corpora as one, without copying: queries and items that are searched together.
 
-use super::corpus::{Corpus, RowId};
+use super::RowId;
+use super::corpus::Corpus;
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
 
 /// The rows of one corpus and then those of another.
-pub struct Joined<'a> {
+pub struct JoinedCorpus<'a> {
     first: &'a dyn Corpus,
     second: &'a dyn Corpus,
 }
 
-impl<'a> Joined<'a> {
+impl<'a> JoinedCorpus<'a> {
     /// Two corpora of the same dimension.
     pub fn new(first: &'a dyn Corpus, second: &'a dyn Corpus) -> Result<Self> {
         if first.dim() != second.dim() {
             let what = "dimension of the rows that come first";
             return Err(Error::shape(what, second.dim(), first.dim()));
         }
-        Ok(Joined { first, second })
+        Ok(JoinedCorpus { first, second })
     }
 }
 
-impl Corpus for Joined<'_> {
+impl Corpus for JoinedCorpus<'_> {
     fn len(&self) -> u64 {
         self.first.len() + self.second.len()
     }
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn rows_are_found_on_both_sides_of_the_border() {
         let (first, second) = (corpus(&[1.0, 2.0]), corpus(&[3.0, 4.0, 5.0]));
-        let joined = Joined::new(&first, &second).unwrap();
+        let joined = JoinedCorpus::new(&first, &second).unwrap();
         assert_eq!((joined.len(), joined.dim()), (5, 1));
         let mut rows = RowBuf::empty(1);
         joined.gather(&[4, 0, 2, 1, 2], &mut rows).unwrap();
@@ -113,6 +114,6 @@ mod tests {
         assert_eq!((joined.origin(1), joined.origin(3)), (1, 1));
         let wide = RowBuf::from_values(vec![1.0, 2.0], 2).unwrap();
         let wide = MemoryCorpus::new(wide).unwrap();
-        assert!(Joined::new(&first, &wide).is_err());
+        assert!(JoinedCorpus::new(&first, &wide).is_err());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! This is the one module with `unsafe`: mapping a file is sound only while nobody shortens it.
 
-use super::corpus::{Corpus, RowId, gather_from, scan_view};
+use super::RowId;
+use super::corpus::{Corpus, gather_from, scan_view};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use memmap2::Mmap;

@@ -4,30 +4,29 @@
 mod corpus;
 mod corpus_ref;
 mod element;
-mod elsewhere;
 mod groups;
 mod interruptible;
 mod joined;
 mod mapped;
 mod narrow;
-mod part;
+mod partial_result;
+mod pass_executor;
 mod split;
 mod storage;
 pub mod synthetic;
 
 pub(crate) use corpus::check_rows;
 pub use corpus::{
-    Batch, BorrowedCorpus, Corpus, MemoryCorpus, RowId, SCAN_ROWS, Subset, check_finite,
-    fingerprint,
+    Batch, BorrowedCorpus, Corpus, MemoryCorpus, SCAN_ROWS, Subset, check_finite, fingerprint,
 };
 pub use corpus_ref::{CorpusRef, IntoCorpus};
 pub use element::ElementMap;
-pub use elsewhere::{Elsewhere, KeyedBy, Keys, Task};
 pub use groups::Groups;
 pub use interruptible::Interruptible;
-pub use joined::Joined;
+pub use joined::JoinedCorpus;
 pub use mapped::{MappedCorpus, Spool};
-pub use narrow::{ColumnRanges, Judgement, Narrowing};
-pub use part::{Nearest, Part};
+pub use narrow::{ColumnRanges, Narrowing, NarrowingJudgement};
+pub use partial_result::{Nearest, PartialResult};
+pub use pass_executor::{KeyedBy, Keys, PassExecutor, RowId, Task};
 pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};
 pub use storage::Storage;

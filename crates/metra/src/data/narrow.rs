@@ -90,7 +90,7 @@ pub struct ColumnRanges {
 
 /// What [`ColumnRanges::judge`] found.
 #[derive(Debug, Clone)]
-pub struct Judgement {
+pub struct NarrowingJudgement {
     /// The narrowing needed, if any.
     pub narrowing: Option<Narrowing>,
     /// Columns that hold one value only.
@@ -137,7 +137,7 @@ impl ColumnRanges {
     }
 
     /// Decide how to narrow.
-    pub fn judge(&self) -> Judgement {
+    pub fn judge(&self) -> NarrowingJudgement {
         let mut shift = vec![0.0; self.low.len()];
         let (mut constant_columns, mut shifted_columns) = (0, 0);
         let mut reach = 0.0_f64;
@@ -166,7 +166,7 @@ impl ColumnRanges {
             })
             .count();
         let narrowing = (scale != 1.0 || shifted_columns > 0).then_some(Narrowing { shift, scale });
-        Judgement {
+        NarrowingJudgement {
             narrowing,
             constant_columns,
             shifted_columns,
@@ -179,7 +179,7 @@ impl ColumnRanges {
 mod tests {
     use super::*;
 
-    fn judge(rows: &[[f64; 2]]) -> Judgement {
+    fn judge(rows: &[[f64; 2]]) -> NarrowingJudgement {
         let mut ranges = ColumnRanges::new(2);
         for (index, row) in rows.iter().enumerate() {
             ranges.update(index as u64, row).unwrap();

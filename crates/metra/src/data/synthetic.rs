@@ -1,11 +1,12 @@
 //! Sets made to a known best answer, for tests, examples and measuring.
 
-use super::corpus::{MemoryCorpus, RowId};
+use super::RowId;
+use super::corpus::MemoryCorpus;
 use crate::linalg::RowBuf;
 use crate::random::Stream;
 
 /// A set in memory with its labels.
-pub struct Labelled {
+pub struct LabelledVectors {
     /// The vectors.
     pub corpus: MemoryCorpus,
     /// The class of every row.
@@ -52,12 +53,12 @@ impl Nuisance {
     }
 
     /// The first `len` rows in memory.
-    pub fn rows(&self, len: usize) -> Labelled {
+    pub fn rows(&self, len: usize) -> LabelledVectors {
         let mut rows = RowBuf::zeros(len, self.dim());
         for row in 0..len {
             self.write(row as RowId, rows.row_mut(row));
         }
-        Labelled {
+        LabelledVectors {
             corpus: MemoryCorpus::new(rows).expect("normal draws are finite"),
             classes: (0..len).map(|row| self.class(row as RowId)).collect(),
         }

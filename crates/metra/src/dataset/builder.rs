@@ -32,8 +32,15 @@ pub struct DatasetBuilder<'a> {
     stop: Option<&'a AtomicBool>,
 }
 
+impl<'a> Dataset<'a> {
+    /// A builder that takes everything that users have.
+    pub fn builder(items: impl IntoCorpus<'a>) -> DatasetBuilder<'a> {
+        DatasetBuilder::new(items)
+    }
+}
+
 impl<'a> DatasetBuilder<'a> {
-    pub(super) fn new(items: impl IntoCorpus<'a>) -> Self {
+    fn new(items: impl IntoCorpus<'a>) -> Self {
         DatasetBuilder {
             items: items.into_corpus(),
             groups: None,

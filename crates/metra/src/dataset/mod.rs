@@ -64,19 +64,17 @@ impl<'a> Dataset<'a> {
         Self::assemble(items, Some(queries), Cow::Borrowed(supervision))
     }
 
-    /// Everything that users have: see [`DatasetBuilder`].
-    pub fn builder(items: impl IntoCorpus<'a>) -> DatasetBuilder<'a> {
-        DatasetBuilder::new(items)
-    }
-
     fn assemble(
         items: CorpusRef<'a>,
         queries: Option<CorpusRef<'a>>,
         supervision: Cow<'a, Supervision>,
     ) -> Result<Self> {
         if supervision.items() != items.len() {
-            let found = supervision.items();
-            return Err(Error::shape("items of the supervision", items.len(), found));
+            return Err(Error::shape(
+                "items the supervision speaks of",
+                items.len(),
+                supervision.items(),
+            ));
         }
         let (query_count, query_dim) = match &queries {
             Some(queries) => (queries.len(), queries.dim()),
@@ -85,7 +83,7 @@ impl<'a> Dataset<'a> {
         if supervision.queries() != query_count {
             let found = supervision.queries();
             return Err(Error::shape(
-                "queries of the supervision",
+                "queries the supervision speaks of",
                 query_count,
                 found,
             ));
@@ -171,7 +169,7 @@ impl<'a> Dataset<'a> {
             return Ok(known);
         }
         let items = self.items();
-        let found = match items.elsewhere() {
+        let found = match items.pass_executor() {
             Some(_) => digest(items)?,
             None => fingerprint(items)?,
         };

@@ -1,7 +1,7 @@
 //! One evaluation: what was asked, and the value of every measure for every query.
 
 use super::counts::{Counting, QUERIES};
-use super::measure::Measure;
+use super::measure::{GradeGain, Measure};
 use super::measures::PlaceCounts;
 use super::significance::{Bootstrap, Comparison, paired_bootstrap};
 use super::truth::Truth;
@@ -21,26 +21,6 @@ pub enum Ties {
     Trec,
 }
 
-/// How much an item of a grade is worth to nDCG.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Gain {
-    /// The grade itself, as trec_eval has it.
-    #[default]
-    Linear,
-    /// 2^grade − 1 (Burges et al., ICML 2005).
-    Exponential,
-}
-
-impl Gain {
-    /// The gain of a grade.
-    pub fn of(self, grade: f32) -> f64 {
-        match self {
-            Gain::Linear => f64::from(grade),
-            Gain::Exponential => f64::from(grade).exp2() - 1.0,
-        }
-    }
-}
-
 /// What happens to queries that have nothing relevant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Empty {
@@ -53,28 +33,28 @@ pub enum Empty {
 
 /// What to evaluate.
 #[derive(Debug, Clone)]
-pub struct Options<'a> {
+pub struct EvaluationOptions<'a> {
     /// The measures.
     pub measures: Vec<Measure>,
     /// What happens to ties.
     pub ties: Ties,
     /// For [`Ties::Trec`]: the place of each item among all items when they tie, smaller first.
     pub tie_rank: Option<&'a [u32]>,
-    /// Gain of nDCG.
-    pub gain: Gain,
+    /// GradeGain of nDCG.
+    pub gain: GradeGain,
     /// What happens to queries without a relevant item.
     pub empty: Empty,
     /// Ranks of the CMC curve.
     pub curve: usize,
 }
 
-impl Default for Options<'_> {
+impl Default for EvaluationOptions<'_> {
     fn default() -> Self {
-        Options {
+        EvaluationOptions {
             measures: Measure::DEFAULT.to_vec(),
             ties: Ties::default(),
             tie_rank: None,
-            gain: Gain::default(),
+            gain: GradeGain::default(),
             empty: Empty::default(),
             curve: 50,
         }
@@ -148,7 +128,7 @@ pub fn evaluate(
     queries: &dyn Corpus,
     items: &dyn Corpus,
     truth: &dyn Truth,
-    options: &Options<'_>,
+    options: &EvaluationOptions<'_>,
 ) -> Result<Evaluation> {
     let tie_rank = check(queries, items, truth, options)?;
     let prepared = Items::prepare(space, items)?;
@@ -183,7 +163,7 @@ pub(super) fn check<'a>(
     queries: &dyn Corpus,
     items: &dyn Corpus,
     truth: &dyn Truth,
-    options: &Options<'a>,
+    options: &EvaluationOptions<'a>,
 ) -> Result<Option<&'a [u32]>> {
     check_dimensions(queries, items)?;
     Measure::check_ranked(&options.measures)?;
@@ -225,7 +205,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(options: &Options<'_>) -> Self {
+    pub(super) fn new(options: &EvaluationOptions<'_>) -> Self {
         Tally {
             queries: Vec::new(),
             clusters: Vec::new(),
@@ -241,7 +221,7 @@ impl Tally {
         query: u32,
         cluster: u64,
         counts: &PlaceCounts,
-        options: &Options<'_>,
+        options: &EvaluationOptions<'_>,
     ) {
         if counts.relevant() == 0 {
             if options.empty == Empty::Skip {
@@ -272,7 +252,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn finish(self, options: &Options<'_>) -> Evaluation {
+    pub(super) fn finish(self, options: &EvaluationOptions<'_>) -> Evaluation {
         let mut order: Vec<usize> = (0..self.queries.len()).collect();
         order.sort_unstable_by_key(|place| self.queries[*place]);
         let width = options.measures.len();

@@ -11,10 +11,10 @@ fn line(values: &[f32]) -> MemoryCorpus {
     MemoryCorpus::new(RowBuf::from_values(values.to_vec(), 1).unwrap()).unwrap()
 }
 
-fn options(measures: &[Measure]) -> Options<'static> {
-    Options {
+fn options(measures: &[Measure]) -> EvaluationOptions<'static> {
+    EvaluationOptions {
         measures: measures.to_vec(),
-        ..Options::default()
+        ..EvaluationOptions::default()
     }
 }
 
@@ -42,7 +42,7 @@ fn leave_one_out_by_hand() {
     assert_eq!(found.mean(Measure::CmcAt(2)), Some(0.75));
     assert_eq!(found.curve[..4], [0.0, 0.75, 1.0, 1.0]);
     assert_eq!(found.mean(Measure::Auc), None);
-    let zero = Options {
+    let zero = EvaluationOptions {
         empty: Empty::Zero,
         ..asked
     };
@@ -110,7 +110,16 @@ fn threads_change_nothing() {
                 .build()
                 .unwrap();
             let truth = LeaveOneOut(&labels);
-            pool.install(|| evaluate(space, &corpus, &corpus, &truth, &Options::default()).unwrap())
+            pool.install(|| {
+                evaluate(
+                    space,
+                    &corpus,
+                    &corpus,
+                    &truth,
+                    &EvaluationOptions::default(),
+                )
+                .unwrap()
+            })
         };
         let found = run(1);
         assert_eq!(found, run(2));
@@ -221,11 +230,29 @@ fn wrong_shapes_are_named() {
     let (two, three) = (line(&[1.0, 2.0]), line(&[1.0, 2.0, 3.0]));
     let labels = Labels::from_numbers(&[1, 1, 2]).unwrap();
     let truth = LeaveOneOut(&labels);
-    assert!(evaluate(Space::SquaredL2, &two, &three, &truth, &Options::default()).is_err());
-    assert!(evaluate(Space::SquaredL2, &three, &two, &truth, &Options::default()).is_err());
-    let trec = Options {
+    assert!(
+        evaluate(
+            Space::SquaredL2,
+            &two,
+            &three,
+            &truth,
+            &EvaluationOptions::default()
+        )
+        .is_err()
+    );
+    assert!(
+        evaluate(
+            Space::SquaredL2,
+            &three,
+            &two,
+            &truth,
+            &EvaluationOptions::default()
+        )
+        .is_err()
+    );
+    let trec = EvaluationOptions {
         ties: Ties::Trec,
-        ..Options::default()
+        ..EvaluationOptions::default()
     };
     let error = evaluate(Space::SquaredL2, &three, &three, &truth, &trec).unwrap_err();
     assert!(error.to_string().contains("tie ranks"), "{error}");

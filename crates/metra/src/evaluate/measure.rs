@@ -34,7 +34,7 @@ pub enum Measure {
     /// `accuracy`: whether the class found is the query's; of classifiers, not of rankings.
     Accuracy,
     /// `hierarchical`: how far up a class tree the class found and the query's meet, 1 where they
-    /// are the same and 0 where only the root joins them ([`super::Kin`]); of classifiers.
+    /// are the same and 0 where only the root joins them ([`super::HierarchicalAccuracy`]); of classifiers.
     HierarchicalAccuracy,
 }
 
@@ -132,6 +132,26 @@ impl FromStr for Measure {
             "cmc" => Ok(Measure::CmcAt(cut)),
             "cmc-mean" => Ok(Measure::CmcMean(cut)),
             _ => Err(unknown()),
+        }
+    }
+}
+
+/// How much an item of a grade is worth to nDCG.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GradeGain {
+    /// The grade itself, as trec_eval has it.
+    #[default]
+    Linear,
+    /// 2^grade − 1 (Burges et al., ICML 2005).
+    Exponential,
+}
+
+impl GradeGain {
+    /// The gain of a grade.
+    pub fn of(self, grade: f32) -> f64 {
+        match self {
+            GradeGain::Linear => f64::from(grade),
+            GradeGain::Exponential => f64::from(grade).exp2() - 1.0,
         }
     }
 }

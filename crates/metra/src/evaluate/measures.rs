@@ -16,8 +16,7 @@
 //!
 //! Without ties (`trec` order) every group has one item and the same formulas are the plain ones.
 
-use super::evaluation::Gain;
-use super::measure::Measure;
+use super::measure::{GradeGain, Measure};
 
 /// Relevant items of one score, and how many irrelevant items lie before and among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +50,11 @@ impl PlaceCounts {
     }
 
     /// Append the value of every measure. There must be a relevant item.
-    pub(super) fn values(&self, measures: &[Measure], gain: Gain, out: &mut Vec<f64>) {
+    pub(super) fn values(&self, measures: &[Measure], gain: GradeGain, out: &mut Vec<f64>) {
         out.extend(measures.iter().map(|measure| self.value(*measure, gain)));
     }
 
-    fn value(&self, measure: Measure, gain: Gain) -> f64 {
+    fn value(&self, measure: Measure, gain: GradeGain) -> f64 {
         let relevant = self.relevant() as f64;
         match measure {
             Measure::AveragePrecision => self.average_precision(),
@@ -134,7 +133,7 @@ impl PlaceCounts {
         sum
     }
 
-    fn ndcg(&self, cut: u64, gain: Gain) -> f64 {
+    fn ndcg(&self, cut: u64, gain: GradeGain) -> f64 {
         let discount = |rank: u64| 1.0 / ((rank + 1) as f64).log2();
         let mut found = 0.0;
         let mut grades = self.grades.as_slice();

@@ -9,15 +9,15 @@
 //! pairs of rows a score orders as their classes are; `kin` counts a wrong class by a class tree.
 
 mod agreement;
-mod asked;
 mod counts;
+mod distributed;
 mod evaluation;
 mod gaussian;
-mod kin;
+mod hierarchical_accuracy;
 mod knn;
 mod measure;
 mod measures;
-mod ordered;
+mod pairwise_order;
 mod ranking;
 mod reranked;
 mod significance;
@@ -28,19 +28,21 @@ mod truth;
 mod verification;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
-pub use asked::{Counted, IrrelevantCounts, Questions, RelevantScores, evaluate_asked};
-pub use evaluation::{Empty, Evaluation, Gain, Options, RECALL_LEVELS, Ties, evaluate};
+pub use distributed::{
+    Counted, IrrelevantCounts, LabelledQueries, RelevantScores, evaluate_distributed,
+};
+pub use evaluation::{Empty, Evaluation, EvaluationOptions, RECALL_LEVELS, Ties, evaluate};
 pub use gaussian::Gaussians;
-pub use kin::Kin;
+pub use hierarchical_accuracy::HierarchicalAccuracy;
 pub use knn::{knn_accuracy, knn_classes};
-pub use measure::Measure;
+pub use measure::{GradeGain, Measure};
 pub use measures::{PlaceCounts, TieGroup};
-pub use ordered::Ordered;
+pub use pairwise_order::PairwiseOrderAccuracy;
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
 pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
-pub use single_shot::{Direction, Trial, single_shot};
+pub use single_shot::{Direction, SingleShotTrial, single_shot};
 pub use truth::{
     AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth, matching_classes,
 };
-pub use verification::{Operating, Verification, verification};
+pub use verification::{RocPoint, Verification, verification};

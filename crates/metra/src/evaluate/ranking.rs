@@ -1,6 +1,6 @@
 //! Evaluating a ranking that somebody else made, such as a TREC run file, by the same measures.
 
-use super::evaluation::{Evaluation, Options, Tally, Ties};
+use super::evaluation::{Evaluation, EvaluationOptions, Tally, Ties};
 use super::measures::{PlaceCounts, TieGroup};
 use crate::{Error, Result};
 
@@ -29,7 +29,10 @@ pub struct RankedQuery {
 
 /// Measure given rankings. Irrelevant items that were not ranked are unknown, so `auc` and
 /// `cmc-area` speak of the ranked items only.
-pub fn evaluate_ranking(queries: &[RankedQuery], options: &Options<'_>) -> Result<Evaluation> {
+pub fn evaluate_ranking(
+    queries: &[RankedQuery],
+    options: &EvaluationOptions<'_>,
+) -> Result<Evaluation> {
     super::Measure::check_ranked(&options.measures)?;
     let mut tally = Tally::new(options);
     let mut order: Vec<RankedItem> = Vec::new();
@@ -98,7 +101,7 @@ pub(super) fn count_ranked(items: &mut [RankedItem], missing: Vec<f32>, ties: Ti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{Gain, Measure};
+    use crate::evaluate::{GradeGain, Measure};
 
     fn item(score: f32, grade: Option<f32>, tie_rank: u32) -> RankedItem {
         RankedItem {
@@ -117,14 +120,14 @@ mod tests {
             items: vec![item(0.5, Some(2.0), 0), item(0.1, None, 1)],
             missing: vec![3.0],
         };
-        let options = Options {
+        let options = EvaluationOptions {
             measures: vec![
                 Measure::AveragePrecision,
                 Measure::RecallAt(2),
                 Measure::Ndcg,
                 Measure::InverseNegativePenalty,
             ],
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let found = evaluate_ranking(&[query], &options).unwrap();
         let log3 = 3.0_f64.log2();
@@ -133,7 +136,7 @@ mod tests {
         let ndcg = found.mean(Measure::Ndcg).unwrap();
         assert!((ndcg - (2.0 / log3) / (3.0 + 2.0 / log3)).abs() < 1e-15);
         assert_eq!(found.mean(Measure::InverseNegativePenalty), Some(0.0));
-        assert_eq!(Gain::Exponential.of(3.0), 7.0);
+        assert_eq!(GradeGain::Exponential.of(3.0), 7.0);
     }
 
     #[test]
@@ -143,10 +146,10 @@ mod tests {
             items: vec![item(1.0, None, 5), item(1.0, Some(1.0), rank)],
             missing: vec![],
         };
-        let options = |ties| Options {
+        let options = |ties| EvaluationOptions {
             measures: vec![Measure::ReciprocalRank],
             ties,
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let mrr = |rank, ties| {
             let found = evaluate_ranking(&[query(rank)], &options(ties)).unwrap();
@@ -163,7 +166,7 @@ mod tests {
             items: vec![item],
             ..RankedQuery::default()
         };
-        let run = |item| evaluate_ranking(&[with(item)], &Options::default());
+        let run = |item| evaluate_ranking(&[with(item)], &EvaluationOptions::default());
         assert!(run(item(f32::NAN, None, 0)).is_err());
         assert!(run(item(1.0, Some(0.0), 0)).is_err());
         assert_eq!(run(item(1.0, None, 0)).unwrap().skipped, 1);

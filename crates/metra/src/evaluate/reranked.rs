@@ -4,7 +4,7 @@
 //! the pass that [`super::evaluate`] makes: a query's row of distances is made, sorted and forgotten.
 
 use super::counts;
-use super::evaluation::{Evaluation, Options, Tally, check};
+use super::evaluation::{Evaluation, EvaluationOptions, Tally, check};
 use super::ranking::{RankedItem, count_ranked};
 use super::truth::{Judged, Truth};
 use crate::data::{Corpus, RowId};
@@ -25,7 +25,7 @@ pub fn evaluate_reranked(
     items: &dyn Corpus,
     own: Option<&[RowId]>,
     truth: &dyn Truth,
-    options: &Options<'_>,
+    options: &EvaluationOptions<'_>,
 ) -> Result<Evaluation> {
     let tie_rank = check(queries, items, truth, options)?;
     let reranking = Reranking::new(rerank, space, queries, items, own)?;
@@ -126,7 +126,7 @@ mod tests {
         };
         let crossed = ReIdentification::new(&labels, &cameras, &labels, &cameras).unwrap();
         let truths: [&dyn Truth; 2] = [&LeaveOneOut(&labels), &crossed];
-        let (options, corpus) = (Options::default(), &set.corpus);
+        let (options, corpus) = (EvaluationOptions::default(), &set.corpus);
         for space in [Space::SquaredL2, Space::Cosine] {
             for truth in truths {
                 let wanted = evaluate(space, corpus, corpus, truth, &options).unwrap();
@@ -150,7 +150,11 @@ mod tests {
         let asked = Labels::from_numbers(&set.classes[..40]).unwrap();
         let searched = Labels::from_numbers(&set.classes[40..]).unwrap();
         let truth = AgainstGallery::new(&asked, &searched);
-        let (rerank, space, options) = (Rerank::default(), Space::SquaredL2, Options::default());
+        let (rerank, space, options) = (
+            Rerank::default(),
+            Space::SquaredL2,
+            EvaluationOptions::default(),
+        );
         let reranking = Reranking::new(&rerank, space, &queries, &items, None).unwrap();
         let ranked: Vec<RankedQuery> = (0..40)
             .map(|query| {

@@ -23,7 +23,7 @@ pub enum Direction {
 
 /// One draw: which rows ask and which rows are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
+pub struct SingleShotTrial {
     /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Where probes come from.
@@ -43,7 +43,7 @@ pub fn single_shot(
     cameras: Option<&Groups>,
     repeats: u32,
     seed: u64,
-) -> Result<Vec<Trial>> {
+) -> Result<Vec<SingleShotTrial>> {
     if repeats == 0 {
         return Err(Error::parameter("repeats", "at least 1", 0));
     }
@@ -55,7 +55,7 @@ pub fn single_shot(
             let gallery = (0..labels.len() as RowId)
                 .filter(|row| queries.binary_search(row).is_err())
                 .collect();
-            trials.push(Trial {
+            trials.push(SingleShotTrial {
                 repeat,
                 direction: Direction::Any,
                 queries,
@@ -88,7 +88,7 @@ pub fn single_shot(
             let counter = 2 * u64::from(repeat) + u64::from(direction == Direction::Backward);
             let mut stream = Stream::new(seed, "single shot by camera", counter);
             let by = |camera: u32| move |row: u32| cameras.of()[row as usize] == camera;
-            trials.push(Trial {
+            trials.push(SingleShotTrial {
                 repeat,
                 direction,
                 queries: one_a_person(labels, by(probes), &mut stream),

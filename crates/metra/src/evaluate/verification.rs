@@ -30,7 +30,7 @@ const HALF: usize = 1 << 16;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verification {
     /// One for every rate asked for, in that order.
-    pub points: Vec<Operating>,
+    pub points: Vec<RocPoint>,
     /// Pairs of one identity.
     pub same: u64,
     /// Pairs of two identities.
@@ -41,7 +41,7 @@ pub struct Verification {
 
 /// One threshold with what it does: a point of the receiver operating characteristic.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Operating {
+pub struct RocPoint {
     /// The rate of false matches that was asked for: at most so many.
     pub asked: f64,
     /// A pair matches where its dissimilarity is not above this.
@@ -118,7 +118,7 @@ pub fn verification(
         let slot = slot(*part).unwrap_or(0);
         let (low_half, inside) = part_of(&fine[slot * HALF..(slot + 1) * HALF], place - before);
         let false_matches = before + inside;
-        points.push(Operating {
+        points.push(RocPoint {
             asked: *asked,
             // Just below it: what ties with it does not match either.
             threshold: score((part << 16 | low_half) as u32).next_down(),
@@ -245,7 +245,7 @@ impl Pass<'_> {
     }
 
     /// Fill in the true-match rates; returns the number of identities with a pair.
-    fn true_matches(&self, points: &mut [Operating], bootstrap: &Bootstrap) -> Result<usize> {
+    fn true_matches(&self, points: &mut [RocPoint], bootstrap: &Bootstrap) -> Result<usize> {
         let classes: Vec<u32> = (0..self.labels.classes() as u32)
             .filter(|class| self.labels.members(*class).len() >= 2)
             .collect();

@@ -1,7 +1,7 @@
 //! Some rows of a corpus, fetched in one pass where it lies elsewhere.
 
-use super::{Sample, Statistic, exactly, fold, heard, said};
-use crate::data::{Corpus, Keys, Part, RowId};
+use super::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};
+use crate::data::{Corpus, Keys, PartialResult, RowId};
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
 
@@ -12,14 +12,14 @@ const MESSAGE: usize = 1 << 20;
 /// elsewhere.
 pub fn fetched(corpus: &dyn Corpus, rows: &[RowId]) -> Result<RowBuf> {
     let mut out = RowBuf::empty(corpus.dim());
-    if corpus.elsewhere().is_none() {
+    if corpus.pass_executor().is_none() {
         corpus.gather(rows, &mut out)?;
         return Ok(out);
     }
     let mut sorted = rows.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    let found = fold::<Chosen>(corpus, Keys::None, &(corpus.dim() as u64, sorted.clone()))?;
+    let found = fold::<ChosenRows>(corpus, Keys::None, &(corpus.dim() as u64, sorted.clone()))?;
     let found = RowBuf::from_values(found, corpus.dim())?;
     if found.len() != sorted.len() {
         let what = "rows that were asked for";
@@ -34,7 +34,7 @@ pub fn fetched(corpus: &dyn Corpus, rows: &[RowId]) -> Result<RowBuf> {
 }
 
 /// Picks rows by their numbers.
-pub struct Chosen {
+pub struct ChosenRows {
     dim: usize,
     /// Increasing; those below `next` are behind.
     wanted: Vec<RowId>,
@@ -43,7 +43,7 @@ pub struct Chosen {
     values: Vec<f32>,
 }
 
-impl Statistic for Chosen {
+impl Statistic for ChosenRows {
     const NAME: &'static str = "chosen rows";
     /// Numbers in a row, and the numbers of the rows, increasing.
     type Spec = (u64, Vec<RowId>);
@@ -54,7 +54,7 @@ impl Statistic for Chosen {
     }
 
     fn start((dim, wanted): &Self::Spec, shard: u64) -> Result<Self> {
-        Ok(Chosen {
+        Ok(ChosenRows {
             dim: *dim as usize,
             wanted: wanted.clone(),
             next: 0,
@@ -78,14 +78,14 @@ impl Statistic for Chosen {
         self.next == self.wanted.len()
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         let rows = (MESSAGE / (4 * self.dim.max(1))).max(1);
         let each = rows * self.dim.max(1);
-        Ok(vec![said(self.shard, &self.values, each)?])
+        Ok(vec![encode_list(self.shard, &self.values, each)?])
     }
 
-    fn finish(_: &Self::Spec, parts: Vec<Part>) -> Result<Vec<f32>> {
-        let [values] = exactly(parts)?;
-        heard(values)
+    fn finish(_: &Self::Spec, parts: Vec<PartialResult>) -> Result<Vec<f32>> {
+        let [values] = expect_parts(parts)?;
+        decode_list(values)
     }
 }

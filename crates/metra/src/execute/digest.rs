@@ -1,7 +1,7 @@
 //! A digest of all rows, worked out where they lie.
 
-use super::{Sample, Statistic, exactly, fold};
-use crate::data::{Corpus, Keys, Part};
+use super::{Sample, Statistic, expect_parts, fold};
+use crate::data::{Corpus, Keys, PartialResult};
 use crate::{Error, Result};
 
 /// A digest over the values of all rows and the borders of their shards.
@@ -30,13 +30,13 @@ impl Statistic for Digest {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         let digest = self.hasher.finalize().as_bytes().to_vec();
-        Ok(vec![Part::Said(vec![(self.shard, 0, digest)])])
+        Ok(vec![PartialResult::Bytes(vec![(self.shard, 0, digest)])])
     }
 
-    fn finish(_: &(), parts: Vec<Part>) -> Result<String> {
-        let [said] = exactly(parts)?;
+    fn finish(_: &(), parts: Vec<PartialResult>) -> Result<String> {
+        let [said] = expect_parts(parts)?;
         let mut hasher = blake3::Hasher::new();
         for (shard, _, digest) in said.into_said()? {
             hasher.update(&shard.to_le_bytes());

@@ -10,13 +10,13 @@ mod moments;
 mod sums;
 mod within;
 
-pub use chosen::{Chosen, fetched};
+pub use chosen::{ChosenRows, fetched};
 pub use digest::{Digest, digest};
 pub use moments::{ColumnSums, Moments, OuterSums, Spread, moments, spread};
 pub use sums::{KeyedSums, keyed_sums};
 pub use within::{WithinSums, within_scatter};
 
-use crate::data::{Corpus, Keys, Part, RowId, Task};
+use crate::data::{Corpus, Keys, PartialResult, RowId, Task};
 use crate::linalg::Rows;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct Sample<'a> {
 
 /// Something that is known of a corpus after seeing every row once, in any shards.
 ///
-/// What is known of a shard is said in [`Part`]s, which anybody can merge; so only the machines
+/// What is known of a shard is said in [`PartialResult`]s, which anybody can merge; so only the machines
 /// that see rows, and the one that asked, need to know the statistic.
 pub trait Statistic: Sized + Send {
     /// The name by which other machines know it.
@@ -66,15 +66,15 @@ pub trait Statistic: Sized + Send {
     }
 
     /// What the shard has to say.
-    fn close(self) -> Result<Vec<Part>>;
+    fn close(self) -> Result<Vec<PartialResult>>;
 
     /// The result, from the parts of all shards merged in order.
-    fn finish(spec: &Self::Spec, parts: Vec<Part>) -> Result<Self::Out>;
+    fn finish(spec: &Self::Spec, parts: Vec<PartialResult>) -> Result<Self::Out>;
 }
 
 /// Fold a statistic over all rows of a corpus, where they lie.
 pub fn fold<S: Statistic>(corpus: &dyn Corpus, keys: Keys<'_>, spec: &S::Spec) -> Result<S::Out> {
-    let parts = match corpus.elsewhere() {
+    let parts = match corpus.pass_executor() {
         Some(elsewhere) => elsewhere.run(Task {
             name: S::NAME,
             spec: encode(spec)?,
@@ -91,8 +91,8 @@ fn fold_here<S: Statistic>(
     corpus: &dyn Corpus,
     keys: Option<&[u32]>,
     spec: &S::Spec,
-) -> Result<Vec<Part>> {
-    let mut total: Option<Vec<Part>> = None;
+) -> Result<Vec<PartialResult>> {
+    let mut total: Option<Vec<PartialResult>> = None;
     let (mut start, mut number) = (0, 0);
     loop {
         let end = corpus.len().min(start + SHARD_ROWS);
@@ -115,7 +115,7 @@ fn fold_here<S: Statistic>(
 }
 
 /// Take in what a later shard says, part by part.
-pub fn merge(total: &mut [Part], later: Vec<Part>) -> Result<()> {
+pub fn merge(total: &mut [PartialResult], later: Vec<PartialResult>) -> Result<()> {
     if total.len() != later.len() {
         let (expected, found) = (total.len(), later.len());
         return Err(Error::shape("parts of a shard's result", expected, found));
@@ -127,14 +127,14 @@ pub fn merge(total: &mut [Part], later: Vec<Part>) -> Result<()> {
 }
 
 /// What a shard says as a list of any length: in messages of at most `each` values.
-pub fn said<T: Serialize>(shard: u64, values: &[T], each: usize) -> Result<Part> {
+pub fn encode_list<T: Serialize>(shard: u64, values: &[T], each: usize) -> Result<PartialResult> {
     let messages = (0..).zip(values.chunks(each.max(1)));
     let messages = messages.map(|(number, values)| Ok((shard, number, encode(&values)?)));
-    Ok(Part::Said(messages.collect::<Result<_>>()?))
+    Ok(PartialResult::Bytes(messages.collect::<Result<_>>()?))
 }
 
 /// The lists of all shards that [`said`] them, one after the other.
-pub fn heard<T: DeserializeOwned>(part: Part) -> Result<Vec<T>> {
+pub fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for (_, _, words) in part.into_said()? {
         values.extend(decode::<Vec<T>>(&words)?);
@@ -143,8 +143,9 @@ pub fn heard<T: DeserializeOwned>(part: Part) -> Result<Vec<T>> {
 }
 
 /// The parts as an array, where there must be this many.
-pub fn exactly<const N: usize>(parts: Vec<Part>) -> Result<[Part; N]> {
-    <[Part; N]>::try_from(parts).map_err(|parts| Error::shape("parts of a result", N, parts.len()))
+pub fn expect_parts<const N: usize>(parts: Vec<PartialResult>) -> Result<[PartialResult; N]> {
+    <[PartialResult; N]>::try_from(parts)
+        .map_err(|parts| Error::shape("parts of a result", N, parts.len()))
 }
 
 /// Settings or words as bytes that another machine with the same version reads.

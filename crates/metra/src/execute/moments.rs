@@ -1,7 +1,7 @@
 //! Mean and scatter of all columns, and the cheaper mean and deviation of each column alone.
 
-use super::{Sample, Statistic, exactly, fetched, fold};
-use crate::data::{Corpus, Keys, Part};
+use super::{Sample, Statistic, expect_parts, fetched, fold};
+use crate::data::{Corpus, Keys, PartialResult};
 use crate::linalg::{Symmetric, accumulate_outer};
 use crate::{Error, Result};
 use faer::Mat;
@@ -93,17 +93,17 @@ impl Statistic for OuterSums {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
-        let outer = Part::Sum(Symmetric::new(self.outer)?.into_packed());
+    fn close(self) -> Result<Vec<PartialResult>> {
+        let outer = PartialResult::Sum(Symmetric::new(self.outer)?.into_packed());
         Ok(vec![
-            Part::Count(vec![self.count]),
-            Part::Sum(self.sum),
+            PartialResult::Count(vec![self.count]),
+            PartialResult::Sum(self.sum),
             outer,
         ])
     }
 
-    fn finish(about: &Vec<f64>, parts: Vec<Part>) -> Result<Moments> {
-        let [count, sum, outer] = exactly(parts)?;
+    fn finish(about: &Vec<f64>, parts: Vec<PartialResult>) -> Result<Moments> {
+        let [count, sum, outer] = expect_parts(parts)?;
         let seen = count.into_count()?.iter().sum::<u64>();
         let count = seen.max(1) as f64;
         let offset: Vec<f64> = sum.into_sum()?.iter().map(|s| s / count).collect();
@@ -157,16 +157,16 @@ impl Statistic for ColumnSums {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         Ok(vec![
-            Part::Count(vec![self.count]),
-            Part::Sum(self.sum),
-            Part::Sum(self.squares),
+            PartialResult::Count(vec![self.count]),
+            PartialResult::Sum(self.sum),
+            PartialResult::Sum(self.squares),
         ])
     }
 
-    fn finish(about: &Vec<f64>, parts: Vec<Part>) -> Result<Spread> {
-        let [count, sum, squares] = exactly(parts)?;
+    fn finish(about: &Vec<f64>, parts: Vec<PartialResult>) -> Result<Spread> {
+        let [count, sum, squares] = expect_parts(parts)?;
         let count = count.into_count()?.iter().sum::<u64>().max(1) as f64;
         let offset: Vec<f64> = sum.into_sum()?.iter().map(|s| s / count).collect();
         Ok(Spread {

@@ -1,7 +1,7 @@
 //! Sums of rows by key: class sums for discriminant analysis, group sums for centring by camera.
 
-use super::{Sample, Statistic, exactly, fold};
-use crate::data::{Corpus, Keys, Part};
+use super::{Sample, Statistic, expect_parts, fold};
+use crate::data::{Corpus, Keys, PartialResult};
 use crate::{Error, Result};
 use faer::Mat;
 
@@ -45,17 +45,20 @@ impl Statistic for KeyedSums {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         let columns = self.sums.ncols();
         let mut sums = Vec::with_capacity(self.sums.nrows() * columns);
         for column in 0..columns {
             sums.extend_from_slice(self.sums.col_as_slice(column));
         }
-        Ok(vec![Part::Count(self.counts), Part::Sum(sums)])
+        Ok(vec![
+            PartialResult::Count(self.counts),
+            PartialResult::Sum(sums),
+        ])
     }
 
-    fn finish(&(keys, dim): &Shape, parts: Vec<Part>) -> Result<KeyedSums> {
-        let [counts, sums] = exactly(parts)?;
+    fn finish(&(keys, dim): &Shape, parts: Vec<PartialResult>) -> Result<KeyedSums> {
+        let [counts, sums] = expect_parts(parts)?;
         let (counts, sums) = (counts.into_count()?, sums.into_sum()?);
         if sums.len() as u64 != keys * dim || counts.len() as u64 != keys {
             return Err(Error::shape("sums by key", keys * dim, sums.len()));

@@ -3,9 +3,9 @@
 //! With a class of n rows, the differences of all its ordered pairs sum up to 2n times its spread
 //! about its mean: spreads of pairs need no pairs.
 
-use super::{KeyedSums, Sample, Statistic, exactly, fold};
+use super::{KeyedSums, Sample, Statistic, expect_parts, fold};
 use crate::Result;
-use crate::data::{Corpus, Keys, Part};
+use crate::data::{Corpus, Keys, PartialResult};
 use crate::linalg::{Symmetric, accumulate_outer};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -70,12 +70,12 @@ impl Statistic for WithinSums {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
-        Ok(vec![Part::Sum(self.sum.into_packed())])
+    fn close(self) -> Result<Vec<PartialResult>> {
+        Ok(vec![PartialResult::Sum(self.sum.into_packed())])
     }
 
-    fn finish(classes: &Classes, parts: Vec<Part>) -> Result<Symmetric> {
-        let [sum] = exactly(parts)?;
+    fn finish(classes: &Classes, parts: Vec<PartialResult>) -> Result<Symmetric> {
+        let [sum] = expect_parts(parts)?;
         Symmetric::from_packed(classes.dim as usize, &sum.into_sum()?)
     }
 }

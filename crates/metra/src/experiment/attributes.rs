@@ -1,7 +1,7 @@
 //! How far learned attributes agree with the orderings on rows that were not learned from.
 
 use crate::dataset::Dataset;
-use crate::evaluate::Ordered;
+use crate::evaluate::PairwiseOrderAccuracy;
 use crate::model::{Chain, Side};
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ impl Dataset<'_> {
         chain: &Chain,
         outputs: &[String],
         units: &[u64],
-    ) -> Result<Vec<(String, Option<Ordered>)>> {
+    ) -> Result<Vec<(String, Option<PairwiseOrderAccuracy>)>> {
         let Supervision::Orderings(orderings) = self.supervision() else {
             return Err(Error::Data(format!(
                 "judging attributes needs orderings of classes, but there are only {}",
@@ -36,7 +36,10 @@ impl Dataset<'_> {
             let levels: Vec<Option<u32>> = (units.iter())
                 .map(|unit| orderings.level(number, labels[*unit as usize]))
                 .collect();
-            found.push((name.to_owned(), Ordered::of(&column, &levels)?));
+            found.push((
+                name.to_owned(),
+                PairwiseOrderAccuracy::of(&column, &levels)?,
+            ));
         }
         Ok(found)
     }

@@ -1,7 +1,7 @@
 //! How rows are given classes when a metric is judged by classification.
 
 use crate::data::Corpus;
-use crate::evaluate::{Gaussians, Kin, Measure, knn_classes};
+use crate::evaluate::{Gaussians, HierarchicalAccuracy, Measure, knn_classes};
 use crate::model::Space;
 use crate::search::top_k;
 use crate::supervision::{Labels, Tree};
@@ -90,7 +90,7 @@ impl Classifier {
         }
         let kin = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
             (_, false) => None,
-            (Some(tree), true) => Some(Kin::new(tree, asked.1, known.1)?),
+            (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, asked.1, known.1)?),
             (None, true) => {
                 let expected = "accuracy, where no taxonomy is given";
                 let found = Measure::HierarchicalAccuracy;
@@ -146,7 +146,7 @@ mod tests {
         let line = |values: &[f32]| {
             MemoryCorpus::new(RowBuf::from_values(values.to_vec(), 1).unwrap()).unwrap()
         };
-        // Known: b around 0, c around 10. Asked: c at 9, a at 0 (unknown), b at 1, c at 2 (wrong).
+        // Known: b around 0, c around 10. QueryBatch: c at 9, a at 0 (unknown), b at 1, c at 2 (wrong).
         let (known, asked) = (line(&[-1.0, 1.0, 9.0, 11.0]), line(&[9.0, 0.0, 1.0, 2.0]));
         let known_labels = Labels::from_names(&["b", "b", "c", "c"]).unwrap();
         let asked_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();

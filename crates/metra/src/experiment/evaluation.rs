@@ -5,7 +5,7 @@ use super::retrieval_task::RetrievalTask;
 use super::scores::Scores;
 use crate::data::Corpus;
 use crate::dataset::Dataset;
-use crate::evaluate::{Options, evaluate, evaluate_reranked};
+use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked};
 use crate::model::{Chain, Side, Space};
 use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
@@ -39,13 +39,13 @@ impl Dataset<'_> {
             .iter()
             .map(|_| Ok(Scores::new(&settings.measures)))
             .collect();
-        let options = Options {
+        let options = EvaluationOptions {
             measures: settings.measures.clone(),
             ties: settings.ties,
             tie_rank: settings.tie_rank.as_deref(),
             gain: settings.gain,
             empty: settings.empty,
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let mut evaluate_task = |task: &RetrievalTask<'_>| {
             let (queries, items, truth) = (task.queries, task.items, task.truth);

@@ -2,7 +2,7 @@
 
 use super::classifier::Classifier;
 use crate::dataset::Dataset;
-use crate::evaluate::{Empty, Gain, Measure, Ties};
+use crate::evaluate::{Empty, GradeGain, Measure, Ties};
 use crate::model::Map;
 use crate::search::Rerank;
 use crate::supervision::Supervision;
@@ -136,8 +136,8 @@ pub struct EvaluationSettings {
     pub ties: Ties,
     /// Order of tied items for [`Ties::Trec`], one number an item.
     pub tie_rank: Option<Vec<u32>>,
-    /// Gain of a grade.
-    pub gain: Gain,
+    /// GradeGain of a grade.
+    pub gain: GradeGain,
     /// Queries with nothing relevant.
     pub empty: Empty,
     /// Seed of the protocol's own draws.
@@ -169,7 +169,7 @@ impl EvaluationSettings {
             measures,
             ties: Ties::Expected,
             tie_rank: None,
-            gain: Gain::Linear,
+            gain: GradeGain::Linear,
             empty: Empty::Skip,
             seed,
             rerank: None,

@@ -4,7 +4,7 @@
 use super::cost;
 use super::definition::Experiment;
 use super::study::{Chosen, Study, Verdicts};
-use crate::model::{Gain, HeldOut, Model, Space};
+use crate::model::{HeldOut, MeasuredGain, Model, Space};
 use crate::training::Observer;
 use crate::{Error, Result};
 
@@ -77,7 +77,7 @@ impl<'a> Experiment<'a> {
 
     fn held_out(&self, verdicts: &Verdicts) -> HeldOut {
         let measures = verdicts.rows.iter().map(|(measure, found)| {
-            let gain = Gain {
+            let gain = MeasuredGain {
                 base: found.base,
                 learned: found.learned,
                 low: found.low,

@@ -5,7 +5,6 @@
 //! coordinates.
 
 use crate::Result;
-use crate::data::Corpus;
 use crate::dataset::Dataset;
 use crate::model::{LowRank, Map};
 use crate::supervision::SupervisionKind;

@@ -9,7 +9,7 @@
 //! distances of the two kinds at the start; of a pair only its two row numbers are kept, where an
 //! implementation by differences holds a whole vector of it.
 
-use crate::data::{Corpus, Joined, RowId};
+use crate::data::{Corpus, JoinedCorpus, RowId};
 use crate::dataset::Dataset;
 use crate::linalg::{RowBuf, Rows};
 use crate::model::Map;
@@ -120,7 +120,7 @@ fn train(
     let (corpus, border): (&dyn Corpus, u64) = if relevance.within() {
         (field.items(), 0)
     } else {
-        joined = Joined::new(field.queries(), field.items())?;
+        joined = JoinedCorpus::new(field.queries(), field.items())?;
         (&joined, field.queries().len())
     };
     let scale = mean_length(corpus, border, &near, &far)?;

@@ -17,7 +17,7 @@ pub struct Model {
     /// How it came about.
     pub origin: Origin,
     /// Where same ends and not the same begins, if that was calibrated.
-    pub decision: Option<Decision>,
+    pub decision: Option<MatchDecision>,
     /// Names of the numbers in a mapped vector, in their order, where they have a meaning of their
     /// own: a model of attributes has one number an attribute. Empty otherwise.
     pub outputs: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Model {
 /// rows it was calibrated on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decision {
+pub struct MatchDecision {
     /// A pair is the same where its dissimilarity is not above this.
     pub threshold: f64,
     /// The rate of false matches asked for.
@@ -48,7 +48,7 @@ pub struct Decision {
     pub data: String,
 }
 
-impl Decision {
+impl MatchDecision {
     /// Whether two vectors this dissimilar are the same. What is not a number is not.
     pub fn is_same(&self, dissimilarity: f64) -> bool {
         dissimilarity <= self.threshold
@@ -87,13 +87,13 @@ pub struct HeldOut {
     /// Queries in the test part.
     pub queries: u64,
     /// Base, learned, difference and 95 % interval of every measure.
-    pub measures: BTreeMap<String, Gain>,
+    pub measures: BTreeMap<String, MeasuredGain>,
 }
 
 /// One measure before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gain {
+pub struct MeasuredGain {
     /// Of the base metric.
     pub base: f64,
     /// Of the learned metric.
@@ -153,7 +153,7 @@ impl Model {
     }
 
     /// The same model with another decision, whose numbers must be finite.
-    pub fn with_decision(mut self, decision: Decision) -> Result<Self> {
+    pub fn with_decision(mut self, decision: MatchDecision) -> Result<Self> {
         let numbers = [
             decision.threshold,
             decision.asked,

@@ -12,12 +12,14 @@ mod plan;
 mod space;
 
 pub use chain::{Chain, Step};
-pub use contents::{Decision, Gain, HeldOut, Model, Origin};
+pub use contents::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
 pub use indefinite::{Indefinite, Signs};
 pub use low_rank::LowRank;
 pub use map::{KernelMap, Map};
-pub use plan::{Distance, Element, Plan, Store, Surveyed, Way, Wish, agreement, fold};
+pub use plan::{
+    Distance, Element, Plan, PlanConstraints, PlanReport, Store, Strategy, agreement, fold,
+};
 pub use space::Space;
 
 use crate::Result;

@@ -4,7 +4,7 @@
 //! A file is untrusted: lengths are checked before anything is allocated, the digest before
 //! anything is believed, and the parts' meaning before a model exists.
 
-use super::contents::{Decision, Model, Origin};
+use super::contents::{MatchDecision, Model, Origin};
 use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step};
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, RowBuf, Rows};
@@ -39,7 +39,7 @@ struct Header {
     origin: Origin,
     /// Left out where there is none, so that files from before it keep their digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    decision: Option<Decision>,
+    decision: Option<MatchDecision>,
     /// Left out where there are none, as the decision is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<String>,
@@ -582,7 +582,7 @@ mod tests {
             !found(&bytes),
             "files from before decisions must stay as they are"
         );
-        let decision = Decision {
+        let decision = MatchDecision {
             threshold: f64::from(0.1_f32.next_down()),
             asked: 1e-3,
             false_match_rate: 9.7e-4,
@@ -597,7 +597,7 @@ mod tests {
         let with = plain.clone().with_decision(decision.clone()).unwrap();
         let loaded = Model::from_bytes(&with.to_bytes().unwrap()).unwrap();
         assert_eq!(loaded, with);
-        let wrong = Decision {
+        let wrong = MatchDecision {
             threshold: f64::INFINITY,
             ..decision
         };

@@ -6,9 +6,9 @@
 //! bytes.
 
 use super::{Pipeline, registry};
-use crate::data::{Corpus, CorpusRef, Keys, MemoryCorpus, Part, RowId};
+use crate::data::{Corpus, CorpusRef, Keys, MemoryCorpus, PartialResult, RowId};
 use crate::dataset::Dataset;
-use crate::execute::{Sample, Statistic, exactly, fold};
+use crate::execute::{Sample, Statistic, expect_parts, fold};
 use crate::linalg::{RowBuf, Rows};
 use crate::model::{Map, Model};
 use crate::random::Stream;
@@ -243,20 +243,20 @@ impl Statistic for PairScale {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         let Some((corpus, labels)) = self.rows_seen.learnable()? else {
-            return Ok(vec![Part::Sum(vec![0.0, 0.0])]);
+            return Ok(vec![PartialResult::Sum(vec![0.0, 0.0])]);
         };
         let data = Dataset::new(&corpus, &labels)?;
         let seed = seed_of(self.seed, self.shard);
         let relevance = data.relevance("pair scale")?;
         let scale = TrainingSpace::plain(&data, Vec::new()).pair_scale(relevance, seed)?;
         let rows = corpus.len() as f64;
-        Ok(vec![Part::Sum(vec![rows * scale, rows])])
+        Ok(vec![PartialResult::Sum(vec![rows * scale, rows])])
     }
 
-    fn finish(_: &u64, parts: Vec<Part>) -> Result<f64> {
-        let [sums] = exactly(parts)?;
+    fn finish(_: &u64, parts: Vec<PartialResult>) -> Result<f64> {
+        let [sums] = expect_parts(parts)?;
         match sums.into_sum()?[..] {
             [scale, rows] if rows > 0.0 => Ok(scale / rows),
             _ => Err(no_shard_can_learn()),
@@ -321,7 +321,7 @@ impl Statistic for LocalSteps {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
+    fn close(self) -> Result<Vec<PartialResult>> {
         let Round {
             method,
             settings,
@@ -338,7 +338,10 @@ impl Statistic for LocalSteps {
         });
         let Some((corpus, labels)) = learnable else {
             let nothing = vec![0.0; state.len()];
-            return Ok(vec![Part::Sum(vec![0.0, 0.0]), Part::Sum(nothing)]);
+            return Ok(vec![
+                PartialResult::Sum(vec![0.0, 0.0]),
+                PartialResult::Sum(nothing),
+            ]);
         };
         let method = registry::find(&method)?.build(&settings)?;
         let data = Dataset::new(&corpus, &labels)?;
@@ -346,13 +349,13 @@ impl Statistic for LocalSteps {
         let loss = local_sgd(method.as_ref())?.advance(&data, &shared, range, &mut state)?;
         let weighted = state.iter().map(|value| rows * f64::from(*value));
         Ok(vec![
-            Part::Sum(vec![rows, rows * loss]),
-            Part::Sum(weighted.collect()),
+            PartialResult::Sum(vec![rows, rows * loss]),
+            PartialResult::Sum(weighted.collect()),
         ])
     }
 
-    fn finish(_: &Round, parts: Vec<Part>) -> Result<Averaged> {
-        let [weights, sum] = exactly(parts)?;
+    fn finish(_: &Round, parts: Vec<PartialResult>) -> Result<Averaged> {
+        let [weights, sum] = expect_parts(parts)?;
         let (rows, loss) = match weights.into_sum()?[..] {
             [rows, loss] if rows > 0.0 => (rows, loss),
             _ => return Err(no_shard_can_learn()),

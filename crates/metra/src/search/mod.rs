@@ -4,15 +4,15 @@
 //! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
 //! and what is judged are the same numbers. `attributes` searches where every number has a name.
 
-pub(crate) mod asked;
 mod attributes;
 mod candidates;
+pub(crate) mod distributed;
 mod rerank;
 pub(crate) mod scores;
 mod top_k;
 
-pub use asked::{Asked, NearestRows, Skip, Wanted, hard_negatives, nearest};
 pub use attributes::{Alike, AttributeSpace, Change};
 pub use candidates::nearest_among;
+pub use distributed::{NearestRows, QueryBatch, Skip, Wanted, hard_negatives, nearest};
 pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};

@@ -22,7 +22,7 @@
 
 use super::scores::{Items, TILE};
 use super::top_k::top_k;
-use crate::data::{Corpus, Joined, RowId};
+use crate::data::{Corpus, JoinedCorpus, RowId};
 use crate::linalg::{RowBuf, block_distance};
 use crate::model::Space;
 use crate::{Error, Result};
@@ -144,7 +144,7 @@ impl<'a> Reranking<'a> {
             ));
         }
         let prepared = Items::prepare(space, items)?;
-        let joined = Joined::new(queries, items)?;
+        let joined = JoinedCorpus::new(queries, items)?;
         let (all, first_item): (&dyn Corpus, usize) = match own {
             Some(_) => (items, 0),
             None => (&joined, queries.len() as usize),

@@ -19,10 +19,10 @@
 //! not seen of a set with a known answer.
 
 use super::{AnyMethod, PreparedCorpus, Recipe, Run};
-use crate::data::synthetic::{Labelled, Nuisance};
+use crate::data::synthetic::{LabelledVectors, Nuisance};
 use crate::data::{Batch, Corpus, MemoryCorpus, RowId, Storage, Subset};
 use crate::dataset::Dataset;
-use crate::evaluate::{LeaveOneOut, Measure, Options, evaluate};
+use crate::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use crate::linalg::RowBuf;
 use crate::model::{Chain, Map, Metric, Model, Origin, Side, Space, embed_corpus};
 use crate::random::Stream;
@@ -188,7 +188,7 @@ pub fn supervision(told: Told, classes: &[i64]) -> Result<Supervision> {
     })
 }
 
-fn told(case: &Case<'_>, set: &Labelled) -> Result<Supervision> {
+fn told(case: &Case<'_>, set: &LabelledVectors) -> Result<Supervision> {
     supervision(case.told, &set.classes)
 }
 
@@ -486,9 +486,9 @@ fn beats_euclid(case: &Case<'_>) -> Result<(), Broken> {
         let storage = Storage::default();
         let asking = embed_corpus(&chain, Side::Query, &test, None, &storage)?;
         let searched = embed_corpus(&chain, Side::Item, &test, None, &storage)?;
-        let options = Options {
+        let options = EvaluationOptions {
             measures: vec![Measure::AveragePrecision],
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let truth = LeaveOneOut(&labels);
         let found = evaluate(space, asking.corpus(), searched.corpus(), &truth, &options)?;

@@ -5,8 +5,8 @@ use super::ParameterValue;
 use super::kernel::{KernelAxes, KernelKind, KernelSpec};
 use super::principal_axes::principal_axes;
 use crate::data::{
-    Corpus, CorpusRef, ElementMap, Elsewhere, Groups, Keys, MemoryCorpus, Part, RowId, SCAN_ROWS,
-    Task,
+    Corpus, CorpusRef, ElementMap, Groups, Keys, MemoryCorpus, PartialResult, PassExecutor, RowId,
+    SCAN_ROWS, Task,
 };
 use crate::execute::{keyed_sums, spread};
 use crate::linalg::{RowBuf, Rows};
@@ -319,9 +319,9 @@ impl Corpus for PreparedCorpus<'_> {
         }
     }
 
-    fn elsewhere(&self) -> Option<Box<dyn Elsewhere + '_>> {
-        let inner = self.inner.elsewhere()?;
-        Some(Box::new(PreparedElsewhere {
+    fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
+        let inner = self.inner.pass_executor()?;
+        Some(Box::new(PreparedExecutor {
             inner,
             steps: self.steps,
             dim: self.inner.dim(),
@@ -330,15 +330,15 @@ impl Corpus for PreparedCorpus<'_> {
 }
 
 /// Sends the fitted steps along with every pass.
-struct PreparedElsewhere<'a> {
-    inner: Box<dyn Elsewhere + 'a>,
+struct PreparedExecutor<'a> {
+    inner: Box<dyn PassExecutor + 'a>,
     steps: &'a [Step],
     /// Numbers in a row before the steps.
     dim: usize,
 }
 
-impl Elsewhere for PreparedElsewhere<'_> {
-    fn run(&self, mut task: Task) -> Result<Vec<Part>> {
+impl PassExecutor for PreparedExecutor<'_> {
+    fn run(&self, mut task: Task) -> Result<Vec<PartialResult>> {
         if !self.steps.is_empty() {
             let steps = self.steps.to_vec();
             let chain = Chain::new(self.dim, steps, Map::Identity, Space::SquaredL2)?;

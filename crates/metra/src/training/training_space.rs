@@ -271,7 +271,7 @@ fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Box<dyn Corpus + 
 
 /// Some rows; a copy in memory where they lie elsewhere.
 fn part<'a>(corpus: &'a dyn Corpus, rows: Vec<RowId>) -> Result<Box<dyn Corpus + 'a>> {
-    if corpus.elsewhere().is_some() {
+    if corpus.pass_executor().is_some() {
         return Ok(Box::new(MemoryCorpus::new(fetched(corpus, &rows)?)?));
     }
     Ok(Box::new(Subset::new(corpus, rows)?))

@@ -32,10 +32,10 @@ pub(super) struct Like {
     row: String,
     /// More of this attribute, by at least so many standard deviations (1 unless said; repeatable)
     #[arg(long, value_name = "ATTRIBUTE[=DEVIATIONS]")]
-    more: Vec<Wish>,
+    more: Vec<AttributeChange>,
     /// Less of this attribute, as --more
     #[arg(long, value_name = "ATTRIBUTE[=DEVIATIONS]")]
-    less: Vec<Wish>,
+    less: Vec<AttributeChange>,
     /// How many rows to give
     #[arg(short, default_value_t = 10)]
     k: usize,
@@ -46,19 +46,19 @@ pub(super) struct Like {
 
 /// An attribute and by how much it is to change.
 #[derive(Debug, Clone, PartialEq)]
-struct Wish {
+struct AttributeChange {
     attribute: String,
     deviations: f64,
 }
 
-impl FromStr for Wish {
+impl FromStr for AttributeChange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (attribute, by) = text.rsplit_once('=').unwrap_or((text, "1"));
         let deviations = (by.parse::<f64>().ok()).filter(|by| by.is_finite() && *by > 0.0);
         match deviations {
-            Some(deviations) if !attribute.is_empty() => Ok(Wish {
+            Some(deviations) if !attribute.is_empty() => Ok(AttributeChange {
                 attribute: attribute.to_owned(),
                 deviations,
             }),
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn wishes_have_a_strength() {
-        let wish = |text: &str| text.parse::<Wish>();
-        let of = |attribute: &str, deviations| Wish {
+        let wish = |text: &str| text.parse::<AttributeChange>();
+        let of = |attribute: &str, deviations| AttributeChange {
             attribute: attribute.into(),
             deviations,
         };

@@ -7,7 +7,7 @@ use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use metra::data::RowId;
-use metra_images::sheet::{Frame, Sheet, Tile};
+use metra_images::sheet::{Sheet, Tile, TileFrame};
 use metra_images::{Limits, decode};
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,9 @@ impl Strip {
                 caption: caption.clone(),
             })
         };
-        let query = asked.as_ref().map(|asked| tile(asked, Some(Frame::Asked)));
+        let query = asked
+            .as_ref()
+            .map(|asked| tile(asked, Some(TileFrame::Asked)));
         let query = query.transpose()?;
         let tiles = shown.iter().map(|row| tile(row, None));
         let tiles = tiles.collect::<Result<Vec<Tile>>>()?;

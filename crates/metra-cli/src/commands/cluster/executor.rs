@@ -5,8 +5,8 @@ use crate::args::{Common, size};
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra_engine::cluster::Address;
-use metra_engine::cluster::executor::{Joined, Options, run};
+use metra_engine::cluster::SchedulerAddress;
+use metra_engine::cluster::executor::{ExecutorOptions, JoinedExecutor, run};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub(super) struct Executor {
     /// The scheduler to join
     #[arg(long, value_name = "HOST:PORT")]
-    scheduler: Address,
+    scheduler: SchedulerAddress,
     /// Where to listen: results on this port, tasks on the next; port 0 takes two free ones
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     bind: SocketAddr,
@@ -47,7 +47,7 @@ pub(super) struct Executor {
 impl Executor {
     pub(super) fn run(&self, common: &Common) -> Result<()> {
         warn_if_open("the executor", self.bind.ip());
-        let mut options = Options {
+        let mut options = ExecutorOptions {
             bind: self.bind,
             advertise: self.advertise.clone(),
             work_dir: self.work_dir.clone(),
@@ -55,7 +55,7 @@ impl Executor {
             heartbeat: self.heartbeat,
             wait: self.wait,
             identity: identity(self.claim_version.as_deref()),
-            ..Options::new(self.scheduler.clone())
+            ..ExecutorOptions::new(self.scheduler.clone())
         };
         if let Some(slots) = self.slots {
             options.slots = slots;
@@ -67,7 +67,7 @@ impl Executor {
         if let Err(error) = pool.build_global() {
             tracing::debug!("the pool of threads stays as it is: {error}");
         }
-        let joined = |joined: &Joined| {
+        let joined = |joined: &JoinedExecutor| {
             let (results, slots) = (joined.results, options.slots);
             let scheduler = &options.scheduler;
             let said = if common.json {

@@ -5,7 +5,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra_engine::cluster::scheduler::{Options, run};
+use metra_engine::cluster::scheduler::{SchedulerOptions, run};
 use std::net::SocketAddr;
 
 /// Take jobs and hand out their tasks, until a signal ends it.
@@ -34,13 +34,13 @@ pub(super) struct Scheduler {
 impl Scheduler {
     pub(super) fn run(&self, common: &Common) -> Result<()> {
         warn_if_open("the scheduler", self.bind.ip());
-        let options = Options {
+        let options = SchedulerOptions {
             advertise: self.advertise.clone(),
             executor_timeout: self.executor_timeout,
             check_interval: self.check_interval,
             without_executors: self.without_executors,
             identity: identity(self.claim_version.as_deref()),
-            ..Options::new(self.bind)
+            ..SchedulerOptions::new(self.bind)
         };
         let ready = |address: SocketAddr| {
             let said = if common.json {

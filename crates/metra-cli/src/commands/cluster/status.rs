@@ -7,9 +7,9 @@ use crate::print;
 use crate::progress::Reporter;
 use anyhow::Result;
 use clap::Args;
-use metra_engine::cluster::hello::Answer;
+use metra_engine::cluster::hello::HandshakeAnswer;
 use metra_engine::cluster::status::{ClusterStatus, ExecutorStatus, JobState, JobStatus, of};
-use metra_engine::cluster::{Address, Cluster, Identity};
+use metra_engine::cluster::{Cluster, Identity, SchedulerAddress};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const JOBS: usize = 10;
 #[derive(Args)]
 pub(super) struct Status {
     /// The scheduler, as df://host:port
-    cluster: Address,
+    cluster: SchedulerAddress,
     /// Check builds and run a small job: two tasks a slot that only answer
     #[arg(long = "try")]
     tried: bool,
@@ -117,7 +117,10 @@ impl Status {
             Some(&STOP),
         )?;
         reporter.borrow().finish();
-        let processes: BTreeSet<u32> = answers.iter().map(|a: &Answer| a.process).collect();
+        let processes: BTreeSet<u32> = answers
+            .iter()
+            .map(|a: &HandshakeAnswer| a.process)
+            .collect();
         Ok(Tried {
             tasks: answers.len(),
             processes: processes.len(),

@@ -214,7 +214,7 @@ fn trials() -> usize {
 }
 
 /// A file that was read, in the terms of the command's arguments.
-pub(super) struct Asked {
+pub(super) struct ComparisonPlan {
     pub(super) name: String,
     pub(super) about: String,
     pub(super) subject: DataArgs,
@@ -229,7 +229,7 @@ pub(super) struct Asked {
 }
 
 /// Read an experiment file.
-pub(super) fn read(path: &Path) -> Result<Asked> {
+pub(super) fn read(path: &Path) -> Result<ComparisonPlan> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| shown.to_string())?;
     let file: ExperimentFile =
@@ -239,7 +239,7 @@ pub(super) fn read(path: &Path) -> Result<Asked> {
 }
 
 impl ExperimentFile {
-    fn asked(self, folder: &Path) -> Result<Asked> {
+    fn asked(self, folder: &Path) -> Result<ComparisonPlan> {
         ensure!(
             !self.name.is_empty() && !self.name.contains(['/', '\\']),
             "name must be usable as a folder's name, but is {:?}",
@@ -266,7 +266,7 @@ impl ExperimentFile {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(Asked {
+        Ok(ComparisonPlan {
             subject: self.data.read(folder).context("data")?,
             splitting: self.split.read(folder, self.seed).context("split")?,
             base: self.judge.base.clone(),
@@ -456,7 +456,7 @@ mod tests {
         published = { map = 0.5 }
     "#;
 
-    fn asked(text: &str) -> Result<Asked> {
+    fn asked(text: &str) -> Result<ComparisonPlan> {
         let file: ExperimentFile = toml::from_str(text)?;
         file.asked(Path::new("folder"))
     }

@@ -6,7 +6,7 @@ mod follow;
 mod sheets;
 mod table;
 
-use self::file::{Asked, TRIALS};
+use self::file::{ComparisonPlan, TRIALS};
 use self::follow::Follower;
 use crate::args::Common;
 use crate::command_line::command_line;
@@ -132,7 +132,7 @@ impl Compare {
     }
 
     /// What was asked for, by the file or by flags.
-    fn asked(&self) -> Result<Asked> {
+    fn asked(&self) -> Result<ComparisonPlan> {
         let toml = |path: &&PathBuf| path.extension().is_some_and(|e| e == "toml");
         if let Some(path) = self.subject.data.as_ref().filter(toml) {
             self.only_a_file(path)?;
@@ -159,7 +159,7 @@ impl Compare {
             .as_ref()
             .or(self.subject.qrels.queries.as_ref());
         let name = data.and_then(|path| path.file_stem()).unwrap_or_default();
-        Ok(Asked {
+        Ok(ComparisonPlan {
             name: name.to_string_lossy().into_owned(),
             about: String::new(),
             subject: self.subject.clone(),
@@ -200,7 +200,12 @@ impl Compare {
             .collect();
     }
 
-    fn compare(&self, asked: Asked, input: &Input<'_>, common: &Common) -> Result<ExitCode> {
+    fn compare(
+        &self,
+        asked: ComparisonPlan,
+        input: &Input<'_>,
+        common: &Common,
+    ) -> Result<ExitCode> {
         let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
         let folder = match &self.output {
             Some(folder) => folder.clone(),
@@ -270,7 +275,7 @@ impl Compare {
 
     fn experiment<'m>(
         &self,
-        asked: Asked,
+        asked: ComparisonPlan,
         input: &'m Input<'m>,
         names: &'m (dyn Fn(u64) -> String + Sync),
     ) -> Result<Experiment<'m>> {

@@ -4,6 +4,8 @@
 mod cluster;
 
 use crate::args::{ClusterArgs, Common, SideName};
+#[cfg(not(feature = "cluster"))]
+use crate::feature_off::OnCluster;
 use crate::inputs::Columns;
 use crate::inputs::{in_file, load, model_groups, narrowing_of};
 use crate::interrupt;

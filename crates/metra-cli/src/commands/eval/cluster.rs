@@ -5,7 +5,7 @@ use crate::args::{Common, Place};
 use crate::cluster_args::{describe, say};
 use crate::print;
 use anyhow::{Result, bail, ensure};
-use metra::evaluate::{Bootstrap, Comparison, Evaluation, Measure, Options, Ties};
+use metra::evaluate::{Bootstrap, Comparison, Evaluation, EvaluationOptions, Measure, Ties};
 use metra::model::{Model, Space};
 use metra_engine::Ranker;
 use serde::Serialize;
@@ -71,13 +71,13 @@ impl Eval {
         say(common, "items", &describe(&items))?;
         let vectors = self.columns.vector.as_deref();
         let judgement = engine.judgement(items, queries.as_ref(), vectors, label)?;
-        let options = Options {
+        let options = EvaluationOptions {
             measures: match self.measures.is_empty() {
                 true => Measure::DEFAULT.to_vec(),
                 false => self.measures.clone(),
             },
             gain: self.gain,
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let learned = judgement.evaluate(ranker, &options)?;
         let base = match self.base {

@@ -5,6 +5,8 @@ mod agree;
 mod cluster;
 
 use crate::args::{ClusterArgs, Common};
+#[cfg(not(feature = "cluster"))]
+use crate::feature_off::OnCluster;
 use crate::inputs::{
     Columns, ComparisonArgs, Files, Loaded, QrelsArgs, SupervisionInput, load, protocol_for,
     row_name, split_names,
@@ -15,8 +17,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use metra::Dataset;
 use metra::evaluate::{
-    Bootstrap, Empty, Evaluation, Gain, Measure, Options, RankedItem, RankedQuery, Ties,
-    evaluate_ranking,
+    Bootstrap, Empty, Evaluation, EvaluationOptions, GradeGain, Measure, RankedItem, RankedQuery,
+    Ties, evaluate_ranking,
 };
 use metra::experiment::{
     Classifier, EvaluationSettings, MeanAndDeviation, Protocol, Scores, check_protocol,
@@ -84,7 +86,7 @@ pub(crate) struct Eval {
     ties: Ties,
     /// nDCG's gain of a grade: `linear`, or `exponential` for 2^grade − 1
     #[arg(long, default_value = "linear", value_parser = gain)]
-    gain: Gain,
+    gain: GradeGain,
     /// Count queries with nothing relevant as 0 instead of leaving them out
     #[arg(long)]
     count_empty: bool,
@@ -301,11 +303,11 @@ impl Eval {
         common: &Common,
     ) -> Result<()> {
         let protocol = self.protocol.unwrap_or(Protocol::LeaveOneOut);
-        let options = Options {
+        let options = EvaluationOptions {
             measures: self.measures_or(protocol.measures()),
             gain: self.gain,
             empty: self.empty(),
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let how = Against {
             protocol,
@@ -382,12 +384,12 @@ impl Eval {
             names.push(name.clone());
         }
         ensure!(!queries.is_empty(), "no query of the run is judged");
-        let options = Options {
+        let options = EvaluationOptions {
             measures: self.measures_or(Protocol::Judged.measures()),
             ties: self.ties,
             gain: self.gain,
             empty: self.empty(),
-            ..Options::default()
+            ..EvaluationOptions::default()
         };
         let found = evaluate_ranking(&queries, &options)?;
         let report = self.report(&found, &[], |query| names[query].clone());
@@ -491,10 +493,10 @@ fn ties(text: &str) -> Result<Ties, String> {
     }
 }
 
-fn gain(text: &str) -> Result<Gain, String> {
+fn gain(text: &str) -> Result<GradeGain, String> {
     match text {
-        "linear" => Ok(Gain::Linear),
-        "exponential" => Ok(Gain::Exponential),
+        "linear" => Ok(GradeGain::Linear),
+        "exponential" => Ok(GradeGain::Exponential),
         other => Err(format!(
             "expected `linear` or `exponential`, but found {other:?}"
         )),

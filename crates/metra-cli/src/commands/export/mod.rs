@@ -11,10 +11,10 @@ use crate::print;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use metra::linalg::Rows;
-use metra::model::{Distance, Model, Plan, Side, Way, Wish};
+use metra::model::{Distance, Model, Plan, PlanConstraints, Side, Strategy};
 use metra_files::{Filter, NpyWriter, Target};
-use metra_stores::Written;
-use metra_stores::export::{self, Columns};
+use metra_stores::Provenance;
+use metra_stores::export::{self, SqlColumns};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(crate) struct Export {
     /// Map queries as this plan asks its store: mapped, query-only, extra-coordinate,
     /// rescaled or candidates
     #[arg(long)]
-    way: Option<Way>,
+    way: Option<Strategy>,
     /// Divide by the length at the end, so that inner products of a cosine model are cosines
     #[arg(long, conflicts_with = "way")]
     normalise: bool,
@@ -128,7 +128,7 @@ enum Format {
 struct Done {
     format: Format,
     side: &'static str,
-    way: Option<Way>,
+    way: Option<Strategy>,
     input_dim: usize,
     output_dim: usize,
     compare: String,
@@ -278,7 +278,7 @@ impl Export {
         };
         let plan = self.plan(model, &distances)?;
         let export = export::Export::queries(model, &plan)?;
-        let columns = Columns {
+        let columns = SqlColumns {
             table: self.table.parse()?,
             id: self.id.clone(),
             column: self.column.clone(),
@@ -303,7 +303,7 @@ impl Export {
         if let Some(path) = &self.record {
             let place = path.display().to_string();
             let text = std::fs::read_to_string(path).with_context(|| place.clone())?;
-            let plan = Written::from_text(text.trim(), &place)?.plan(model, &place)?;
+            let plan = Provenance::from_text(text.trim(), &place)?.plan(model, &place)?;
             ensure!(
                 distances.contains(&plan.distance()),
                 "{place}: the stored vectors are compared by {}, which this format does not have",
@@ -311,11 +311,11 @@ impl Export {
             );
             return Ok(plan);
         }
-        let wish = Wish {
+        let wish = PlanConstraints {
             distances: distances.to_vec(),
             way: self.way,
-            candidates: self.way == Some(Way::Candidates),
-            ..Wish::default()
+            candidates: self.way == Some(Strategy::Candidates),
+            ..PlanConstraints::default()
         };
         Ok(Plan::choose_for_model(model, &wish)?)
     }
@@ -345,7 +345,7 @@ impl Export {
     fn done(
         &self,
         format: Format,
-        way: Option<Way>,
+        way: Option<Strategy>,
         export: &export::Export,
         files: Vec<PathBuf>,
     ) -> Done {

@@ -12,7 +12,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use metra::Dataset;
 use metra::data::fingerprint;
-use metra::evaluate::{Measure, Options};
+use metra::evaluate::{EvaluationOptions, Measure};
 use metra::experiment::{EvaluationSettings, Gate as Found, Protocol, Scores, Slicing, Terms};
 use metra::model::{Embedding, Space};
 use metra::search::Rerank;
@@ -208,9 +208,9 @@ impl Gate {
         let measures = self.measures(rows);
         match rows {
             Rows::Parts(queries, gallery) => {
-                let options = Options {
+                let options = EvaluationOptions {
                     measures,
-                    ..Options::default()
+                    ..EvaluationOptions::default()
                 };
                 let how = Against {
                     protocol: self.protocol.unwrap_or(Protocol::LeaveOneOut),

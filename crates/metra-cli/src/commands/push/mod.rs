@@ -3,7 +3,7 @@
 
 mod show;
 
-use crate::args::{Common, Wished, size};
+use crate::args::{Common, PlanArgs, size};
 use crate::interrupt::STOP;
 use crate::print;
 use crate::progress::Reporter;
@@ -53,7 +53,7 @@ pub(crate) struct Push {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     batch: usize,
     #[command(flatten)]
-    wished: Wished,
+    wished: PlanArgs,
     /// Column of the camera or session a vector comes from, where the model needs it
     #[arg(long, value_name = "COLUMN")]
     camera: Option<String>,

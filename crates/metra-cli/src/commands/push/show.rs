@@ -3,8 +3,8 @@
 use crate::args::Common;
 use crate::print;
 use anyhow::Result;
-use metra_stores::Written;
-use metra_stores::postgres::{self, Push, Swapped, Target};
+use metra_stores::Provenance;
+use metra_stores::postgres::{self, Push, PushTarget, Swapped};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Serialize)]
 pub(super) struct Outline {
     plan: String,
-    record: Written,
+    record: Provenance,
     column: String,
     #[serde(rename = "type")]
     kind: String,
@@ -27,7 +27,7 @@ pub(super) struct Outline {
 impl Outline {
     pub(super) fn new(push: &mut Push<'_>) -> Result<Self> {
         let (all, with) = push.count()?;
-        let each = if *push.target() == Target::Stays {
+        let each = if *push.target() == PushTarget::Stays {
             0
         } else {
             push.kind().bytes(push.plan().item_dim())
@@ -97,13 +97,13 @@ pub(super) struct Done {
     left: u64,
     indexed: bool,
     column: String,
-    record: Written,
+    record: Provenance,
     agreement: Option<f64>,
     seconds: f64,
 }
 
 impl Done {
-    pub(super) fn new(push: &Push<'_>, done: postgres::Done, took: Duration) -> Self {
+    pub(super) fn new(push: &Push<'_>, done: postgres::PushSummary, took: Duration) -> Self {
         Done {
             written: done.written,
             without_vector: done.without_vector,
@@ -189,12 +189,12 @@ fn describe(push: &Push<'_>) -> String {
     push.plan().describe_as(&push.kind().element())
 }
 
-fn target(target: &Target) -> &'static str {
+fn target(target: &PushTarget) -> &'static str {
     match target {
-        Target::Stays => "which stays as it is",
-        Target::New => "which is new",
-        Target::Adopted => "which is there and empty",
-        Target::Continued => "which is continued",
+        PushTarget::Stays => "which stays as it is",
+        PushTarget::New => "which is new",
+        PushTarget::Adopted => "which is there and empty",
+        PushTarget::Continued => "which is continued",
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{Answer, Hit, Search};
 use crate::args::Common;
-use crate::commands::index::watch;
 use crate::inputs::embed;
 use crate::inputs::row_name;
 use crate::interrupt::STOP;
-use crate::progress::Reporter;
+use crate::progress::{Reporter, index_progress};
 use anyhow::{Context, Result, bail};
 use metra::data::Interruptible;
 use metra::model::{Model, Side};
@@ -29,7 +28,7 @@ impl Search {
             false => Verify::Digests,
         };
         let mut reporter = Reporter::new();
-        let index = LocalIndex::open(&self.items, verify, &mut watch(&mut reporter))?;
+        let index = LocalIndex::open(&self.items, verify, &mut index_progress(&mut reporter))?;
         reporter.finish();
         index.check_model(&self.model.display().to_string(), model)?;
         let ask = match (self.exact, self.effort) {

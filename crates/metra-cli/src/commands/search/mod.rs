@@ -4,8 +4,6 @@ mod index;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
-pub(crate) use postgres::conditions;
-
 use crate::args::Common;
 use crate::inputs::Columns;
 use crate::inputs::{Loaded, embed, label, load, narrowing_of, row_name};
@@ -14,7 +12,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use metra::model::{Embedding, Model, Side};
 use metra::search::top_k;
-use metra_files::{Filter, Run, write_run};
+use metra_files::{Filter, TrecRun, write_run};
 use metra_stores::index::LocalIndex;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -176,7 +174,7 @@ impl Search {
     /// Print answers, or write them as a run.
     fn show(&self, answers: Vec<Answer>, common: &Common) -> Result<()> {
         if let Some(path) = &self.run {
-            let mut run = Run::default();
+            let mut run = TrecRun::default();
             for answer in answers {
                 // A run's scores are larger for nearer items.
                 let hits = answer.items.into_iter();

@@ -5,10 +5,11 @@ use super::{Answer, Hit, Search};
 use crate::args::Common;
 use crate::inputs::{in_file, model_groups, row_name};
 use crate::interrupt::STOP;
+use crate::postgres_filters;
 use crate::progress::Reporter;
 use anyhow::{Context, Result};
 use metra::model::{Model, Side, for_each_embedded};
-use metra_stores::postgres::{Address, Condition, Searching};
+use metra_stores::postgres::{Address, Searching};
 
 impl Search {
     /// What the server finds for every query of the file.
@@ -27,7 +28,7 @@ impl Search {
             id: self.table.table_id.clone(),
             vector: self.table.table_vector.clone(),
             label: self.columns.label.clone(),
-            conditions: conditions(&self.filters),
+            conditions: postgres_filters::conditions(&self.filters),
             k: self.k,
             exact: self.exact,
             ef_search: self.effort,
@@ -87,13 +88,3 @@ impl Search {
 
 /// Queries between two looks at the clock.
 const PART: usize = 16;
-
-/// Filters as the store knows them.
-pub(crate) fn conditions(filters: &[metra_files::Filter]) -> Vec<Condition> {
-    let each = filters.iter().map(|filter| Condition {
-        column: filter.column.clone(),
-        value: filter.value.clone(),
-        equal: filter.equal,
-    });
-    each.collect()
-}

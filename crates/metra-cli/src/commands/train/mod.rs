@@ -8,6 +8,8 @@ use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split,
 use crate::args::{ClusterArgs, Common};
 use crate::attribute_order::{ordered_rows, table};
 use crate::evaluation_args::EvaluationArgs;
+#[cfg(not(feature = "cluster"))]
+use crate::feature_off::OnCluster;
 use crate::inputs::{DataArgs, Input, row_name};
 use crate::method_args::MethodArgs;
 use crate::print;
@@ -25,6 +27,9 @@ use std::path::{Path, PathBuf};
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
 #[derive(Args)]
+#[command(
+    after_help = "Example: metra train items.parquet --vector embedding --label category -o m.safetensors"
+)]
 pub(crate) struct Train {
     #[command(flatten)]
     subject: DataArgs,
@@ -35,32 +40,44 @@ pub(crate) struct Train {
     #[command(flatten)]
     evaluation: EvaluationArgs,
     /// Train on everything with the chosen settings before saving
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     refit: bool,
     /// State the CPU time of one fit with the chosen settings
-    #[arg(long)]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     timing: bool,
     /// Write a report: one HTML file with tables, curves and queries won and lost
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     /// Where to write the model
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,
     /// Rounds of a method that takes steps: shards learn alone and are averaged after each
-    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Cluster")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     rounds: u64,
     /// Rows of a random sample that all shards learn from beside their own
     #[arg(
         long,
         value_name = "N",
         default_value_t = 4096,
-        help_heading = "Cluster"
+        help_heading = "Cluster",
+        hide_short_help = true
     )]
     common: usize,
     /// File that keeps the state after every round; a run that was killed goes on from there
-    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     checkpoint: Option<PathBuf>,
 }
 

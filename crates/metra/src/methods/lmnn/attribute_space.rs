@@ -2,35 +2,15 @@
 //! then measures in the space of their scores (RA + LMNN and Qwise + LMNN of the Qwise slides). Both
 //! maps are linear, so that the result is one low-rank map again.
 
-use super::Lmnn;
+use super::{Compared, Lmnn};
 use crate::data::{Corpus, Storage};
 use crate::dataset::Dataset;
 use crate::linalg::RowBuf;
 use crate::methods::qwise::{Attributes, RankSvm};
 use crate::model::{Chain, LowRank, Map, Side, Space, embed_corpus};
 use crate::supervision::Supervision;
-use crate::training::parameters::Choice;
 use crate::training::{AnyMethod, Method, Run};
 use crate::{Error, Result};
-
-/// What LMNN compares.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Compared {
-    /// The vectors as they are.
-    Vectors,
-    /// Scores of attributes, learned by `attributes`.
-    Attributes,
-    /// Scores of attributes, learned by `rank-svm`.
-    RankSvm,
-}
-
-impl Choice for Compared {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("vectors", Compared::Vectors),
-        ("attributes", Compared::Attributes),
-        ("rank-svm", Compared::RankSvm),
-    ];
-}
 
 impl Lmnn {
     /// The learner of the scores that are compared, where there is one.

@@ -27,12 +27,11 @@ use crate::supervision::{Labels, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::full_batch::FullBatch;
 use crate::training::pair_lists::PairLists;
-use crate::training::parameters::{Bound, parameters, require_rank};
+use crate::training::parameters::{Bound, Choice, parameters, require_rank};
 use crate::training::training_space::{Start, TrainingSpace};
 use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
 use crate::{Error, Result};
-pub use attribute_space::Compared;
 use edges::{impostors, targets, united};
 use loss::{Loss, Triplets};
 
@@ -40,6 +39,25 @@ use loss::{Loss, Triplets};
 mod oracle_tests;
 #[cfg(test)]
 mod tests;
+
+/// What LMNN compares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Compared {
+    /// The vectors as they are.
+    Vectors,
+    /// Scores of attributes, learned by `attributes`.
+    Attributes,
+    /// Scores of attributes, learned by `rank-svm`.
+    RankSvm,
+}
+
+impl Choice for Compared {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("vectors", Compared::Vectors),
+        ("attributes", Compared::Attributes),
+        ("rank-svm", Compared::RankSvm),
+    ];
+}
 
 parameters! {
     /// Large margin nearest neighbours: for classification by neighbours, with many rows a class.

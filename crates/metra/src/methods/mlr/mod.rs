@@ -24,7 +24,7 @@ use crate::training::{Method, Progress, Run};
 use crate::{Error, Result};
 use faer::Mat;
 use oracle::{Scored, violator_by_area, violator_by_precision};
-use solver::Solver;
+use solver::{Solver, inner};
 use std::time::Instant;
 
 /// What a wrong ranking costs.
@@ -139,13 +139,6 @@ fn rounds(settings: &Mlr, pairs: &AllPairs<'_>, run: &mut Run<'_>) -> Result<Mat
     run.facts.insert("rounds".into(), done as f64);
     run.facts.insert("slack".into(), slack);
     Ok(metric)
-}
-
-fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    let columns = a.col_iter().zip(b.col_iter());
-    columns
-        .map(|(a, b)| a.iter().zip(b.iter()).map(|(a, b)| a * b).sum::<f64>())
-        .sum()
 }
 
 /// Ψ and Δ of the rankings that violate most under a metric.

@@ -4,7 +4,6 @@
 //! as many variables as constraints; the other one is projected onto the semidefinite matrices; they are
 //! pulled together.
 
-use super::inner;
 use crate::Result;
 use crate::linalg::Symmetric;
 use faer::Mat;
@@ -186,6 +185,13 @@ fn onto_simplex(point: &mut [f64], most: f64) {
     for value in point {
         *value = (*value - lowered).max(0.0);
     }
+}
+
+pub(super) fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    let columns = a.col_iter().zip(b.col_iter());
+    columns
+        .map(|(a, b)| a.iter().zip(b.iter()).map(|(a, b)| a * b).sum::<f64>())
+        .sum()
 }
 
 #[cfg(test)]

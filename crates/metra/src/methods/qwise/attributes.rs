@@ -11,7 +11,7 @@
 use super::coordinates::Coordinates;
 use super::hinge::Hinge;
 use super::ordered::OrderedLoss;
-use super::sampling::{ByGap, Light, Pairs, Quads, Scheme};
+use super::sampling::{ByGap, Light, PairScheme, Quads, Scheme};
 use crate::data::{Corpus, RowId, SCAN_ROWS};
 use crate::dataset::Dataset;
 use crate::linalg::vectorized;
@@ -43,7 +43,7 @@ parameters! {
         /// Half-width h of the hinge's rounded corner.
         smoothing: f64 = 0.05 => Bound::Above(0.0),
         /// Which pairs of ordered rows are asked for.
-        pairs: Pairs = Pairs::None,
+        pairs: PairScheme = PairScheme::None,
         /// Which quadruplets are drawn beside them.
         quadruplets: Quads = Quads::Class,
         /// Quadruplets to draw for each attribute.
@@ -71,7 +71,7 @@ impl Method for Attributes {
         &[("lambda", &["0.003", "0.01"])];
 
     fn check(&self) -> Result<()> {
-        let some = self.pairs != Pairs::None || self.quadruplets != Quads::None;
+        let some = self.pairs != PairScheme::None || self.quadruplets != Quads::None;
         let expected = "all or neighbours where quadruplets is none";
         require(some, "pairs", expected, "none")?;
         let drawn = self.quadruplets == Quads::None || self.count >= 1;

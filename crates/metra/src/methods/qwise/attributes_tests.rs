@@ -31,7 +31,7 @@ fn set(rows: usize, dim: usize) -> (MemoryCorpus, Orderings) {
 }
 
 const MIXED: Scheme = Scheme {
-    pairs: Pairs::All,
+    pairs: PairScheme::All,
     quads: Quads::Wider,
     light: Light::Level,
     margin: ByGap::Root,
@@ -181,17 +181,37 @@ fn scores_follow_the_orderings_in_every_scheme() {
         ..base.clone()
     };
     for settings in [
-        with(Pairs::All, Quads::None, Light::None, KernelKind::Linear),
         with(
-            Pairs::Neighbours,
+            PairScheme::All,
+            Quads::None,
+            Light::None,
+            KernelKind::Linear,
+        ),
+        with(
+            PairScheme::Neighbours,
             Quads::None,
             Light::Level,
             KernelKind::Linear,
         ),
-        with(Pairs::All, Quads::Level, Light::Classes, KernelKind::Linear),
-        with(Pairs::None, Quads::Nested, Light::None, KernelKind::Linear),
-        with(Pairs::None, Quads::Wider, Light::None, KernelKind::Rbf),
-        with(Pairs::None, Quads::Class, Light::None, KernelKind::Linear),
+        with(
+            PairScheme::All,
+            Quads::Level,
+            Light::Classes,
+            KernelKind::Linear,
+        ),
+        with(
+            PairScheme::None,
+            Quads::Nested,
+            Light::None,
+            KernelKind::Linear,
+        ),
+        with(PairScheme::None, Quads::Wider, Light::None, KernelKind::Rbf),
+        with(
+            PairScheme::None,
+            Quads::Class,
+            Light::None,
+            KernelKind::Linear,
+        ),
     ] {
         let values = outputs(settings.clone(), &corpus, &orderings);
         let up: Vec<f64> = (0..4).map(|class| mean_of(&values, class, 0)).collect();
@@ -208,7 +228,7 @@ fn scores_follow_the_orderings_in_every_scheme() {
 fn both_forms_of_the_weight_agree_and_bad_settings_are_named() {
     let (corpus, orderings) = set(40, 4);
     let pairs = Attributes {
-        pairs: Pairs::All,
+        pairs: PairScheme::All,
         quadruplets: Quads::None,
         lambda: 0.02,
         ..Attributes::default()

@@ -21,9 +21,9 @@ mod sampling;
 pub use crate::training::kernel::KernelKind;
 pub use attributes::Attributes;
 pub use rank_svm::RankSvm;
-pub use sampling::{ByGap, Light, Pairs, Quads};
+pub use sampling::{ByGap, Light, PairScheme, Quads};
 
-use crate::data::{Corpus, Joined, RowId, Subset};
+use crate::data::{Corpus, JoinedCorpus, RowId, Subset};
 use crate::dataset::Dataset;
 use crate::execute::spread;
 use crate::linalg::RowBuf;
@@ -42,7 +42,7 @@ use hinge::Hinge;
 
 /// What is learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Form {
+pub enum QwiseForm {
     /// A weight for every column: D = Σ w_c (x_c − y_c)².
     Diagonal,
     /// A weight for every block of columns: D = Σ w_b |x_b − y_b|.
@@ -51,11 +51,11 @@ pub enum Form {
     Full,
 }
 
-impl Choice for Form {
+impl Choice for QwiseForm {
     const ALL: &'static [(&'static str, Self)] = &[
-        ("diagonal", Form::Diagonal),
-        ("blocks", Form::Blocks),
-        ("full", Form::Full),
+        ("diagonal", QwiseForm::Diagonal),
+        ("blocks", QwiseForm::Blocks),
+        ("full", QwiseForm::Full),
     ];
 }
 
@@ -70,7 +70,7 @@ parameters! {
     /// LDA or WARCA rank better.
     pub struct Qwise {
         /// What is learned.
-        form: Form = Form::Diagonal,
+        form: QwiseForm = QwiseForm::Diagonal,
         /// Numbers in a block, for form=blocks: a divisor of the dimension, at most 4096.
         block: usize = 1,
         /// Numbers in a mapped vector at most, for form=full.
@@ -129,15 +129,15 @@ impl Method for Qwise {
 
     fn spaces(&self) -> &'static [Space] {
         match self.form {
-            Form::Blocks => std::slice::from_ref(&BLOCK_SPACES[self.block]),
-            Form::Diagonal | Form::Full => &Space::ALL,
+            QwiseForm::Blocks => std::slice::from_ref(&BLOCK_SPACES[self.block]),
+            QwiseForm::Diagonal | QwiseForm::Full => &Space::ALL,
         }
     }
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         let dim = data.dim();
-        let joined = Joined::new(data.items(), data.queries())?;
+        let joined = JoinedCorpus::new(data.items(), data.queries())?;
         let corpus: &dyn Corpus = if data.supervision().within() {
             data.items()
         } else {
@@ -147,13 +147,13 @@ impl Method for Qwise {
         run.facts
             .insert("constraints".into(), constraints.len() as f64);
         match settings.form {
-            Form::Full => settings.full(corpus, &constraints, run),
-            Form::Diagonal => {
+            QwiseForm::Full => settings.full(corpus, &constraints, run),
+            QwiseForm::Diagonal => {
                 let weights = settings.weights(corpus, &constraints, Features::Squares, run)?;
                 let factors = weights.iter().map(|w| w.sqrt() as f32).collect();
                 Ok(Map::Diagonal(factors))
             }
-            Form::Blocks => {
+            QwiseForm::Blocks => {
                 let size = settings.block;
                 if !dim.is_multiple_of(size) {
                     let expected = format!("a divisor of {dim} (the dimension of the vectors)");

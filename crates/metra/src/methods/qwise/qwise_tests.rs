@@ -22,7 +22,7 @@ fn fit(settings: Qwise, corpus: &MemoryCorpus, supervision: &Supervision) -> (Ma
     (map, run)
 }
 
-fn small(form: Form) -> Qwise {
+fn small(form: QwiseForm) -> Qwise {
     Qwise {
         form,
         count: 2000,
@@ -34,7 +34,7 @@ fn small(form: Form) -> Qwise {
 fn weights_find_the_columns_that_tell_classes_apart() {
     let set = SET.rows(200);
     let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
-    let (map, run) = fit(small(Form::Diagonal), &set.corpus, &labels);
+    let (map, run) = fit(small(QwiseForm::Diagonal), &set.corpus, &labels);
     let Map::Diagonal(factors) = map else {
         panic!("expected a diagonal map")
     };
@@ -51,7 +51,7 @@ fn blocks_are_searched_in_the_order_of_their_dissimilarity() {
     let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
     let settings = Qwise {
         block: 2,
-        ..small(Form::Blocks)
+        ..small(QwiseForm::Blocks)
     };
     let space = settings.clone().checked().unwrap().spaces()[0];
     assert_eq!(space, Space::Blocks { size: 2 });
@@ -121,7 +121,7 @@ fn pairs_join_in_with_a_threshold() {
         .with_pairs(&similar, &dissimilar)
         .unwrap();
     let (map, run) = fit(
-        small(Form::Diagonal),
+        small(QwiseForm::Diagonal),
         &set.corpus,
         &Supervision::Comparisons(said),
     );
@@ -157,7 +157,7 @@ fn a_full_matrix_finds_the_signal_with_a_low_rank() {
         let settings = Qwise {
             count: 1000,
             lambda: 2e-3,
-            ..small(Form::Full)
+            ..small(QwiseForm::Full)
         };
         let (map, run) = fit(settings, &set.corpus, &labels);
         let Map::LowRank(map) = map else {
@@ -193,7 +193,7 @@ fn what_cannot_be_used_is_named() {
     let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
     let uneven = Qwise {
         block: 5,
-        ..small(Form::Blocks)
+        ..small(QwiseForm::Blocks)
     };
     assert!(problem_of(&labels, uneven).contains("block must be a divisor of 12"));
     let huge = Qwise {

@@ -14,7 +14,7 @@
 use super::attributes::{Strength, Task};
 use super::coordinates::Coordinates;
 use super::hinge::Hinge;
-use super::sampling::{ByGap, Light, Pairs, Quads, Scheme};
+use super::sampling::{ByGap, Light, PairScheme, Quads, Scheme};
 use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::Map;
@@ -45,7 +45,7 @@ impl RankSvm {
     fn task(&self) -> Task {
         Task {
             scheme: Scheme {
-                pairs: Pairs::All,
+                pairs: PairScheme::All,
                 quads: Quads::None,
                 light: self.similar,
                 margin: ByGap::Unit,

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Which pairs of ordered rows are asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pairs {
+pub enum PairScheme {
     /// All rows of different levels.
     All,
     /// Rows of neighbouring levels.
@@ -23,11 +23,11 @@ pub enum Pairs {
     None,
 }
 
-impl Choice for Pairs {
+impl Choice for PairScheme {
     const ALL: &'static [(&'static str, Self)] = &[
-        ("all", Pairs::All),
-        ("neighbours", Pairs::Neighbours),
-        ("none", Pairs::None),
+        ("all", PairScheme::All),
+        ("neighbours", PairScheme::Neighbours),
+        ("none", PairScheme::None),
     ];
 }
 
@@ -112,7 +112,7 @@ impl ByGap {
 /// What is asked of the rows by one attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scheme {
-    pub(super) pairs: Pairs,
+    pub(super) pairs: PairScheme,
     pub(super) quads: Quads,
     pub(super) light: Light,
     pub(super) margin: ByGap,
@@ -139,9 +139,9 @@ impl Scheme {
             for high in low + 1..levels.rows.len() {
                 let gap = (high - low) as u32;
                 let wanted = match self.pairs {
-                    Pairs::All => true,
-                    Pairs::Neighbours => gap == 1,
-                    Pairs::None => false,
+                    PairScheme::All => true,
+                    PairScheme::Neighbours => gap == 1,
+                    PairScheme::None => false,
                 };
                 if wanted {
                     pairs.push(LevelPair {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     const PLAIN: Scheme = Scheme {
-        pairs: Pairs::All,
+        pairs: PairScheme::All,
         quads: Quads::None,
         light: Light::None,
         margin: ByGap::Unit,
@@ -330,7 +330,7 @@ mod tests {
         };
         // A < B, C: 2·4. B, C < D: 4·2. A < D: 2·2.
         assert_eq!(count(PLAIN), 20);
-        let neighbours = Pairs::Neighbours;
+        let neighbours = PairScheme::Neighbours;
         let scheme = Scheme {
             pairs: neighbours,
             ..PLAIN
@@ -355,7 +355,7 @@ mod tests {
         for quads in [Quads::Wider, Quads::Nested, Quads::Level, Quads::Class] {
             let scheme = Scheme {
                 quads,
-                pairs: Pairs::None,
+                pairs: PairScheme::None,
                 ..PLAIN
             };
             let (pairs, all) = scheme.constraints(&orderings(), 0, 1);

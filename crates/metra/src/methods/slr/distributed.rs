@@ -7,8 +7,8 @@
 use super::blockwise::clipped_product;
 use super::side::Side;
 use super::target::{Target, Thresholds};
-use crate::data::{Keys, Part};
-use crate::execute::{Sample, Statistic, exactly, fold, heard, said};
+use crate::data::{Keys, PartialResult};
+use crate::execute::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};
 use crate::linalg::{RowBuf, transposed_product};
 use crate::model::LowRank;
 use crate::{Error, Result};
@@ -104,13 +104,13 @@ impl Statistic for EmbeddedRows {
         Ok(())
     }
 
-    fn close(self) -> Result<Vec<Part>> {
-        Ok(vec![said(self.shard, &self.values, MESSAGE)?])
+    fn close(self) -> Result<Vec<PartialResult>> {
+        Ok(vec![encode_list(self.shard, &self.values, MESSAGE)?])
     }
 
-    fn finish(_: &Projection, parts: Vec<Part>) -> Result<Vec<f32>> {
-        let [values] = exactly(parts)?;
-        heard(values)
+    fn finish(_: &Projection, parts: Vec<PartialResult>) -> Result<Vec<f32>> {
+        let [values] = expect_parts(parts)?;
+        decode_list(values)
     }
 }
 
@@ -214,17 +214,20 @@ impl Statistic for ClippedSums {
         }
     }
 
-    fn close(mut self) -> Result<Vec<Part>> {
+    fn close(mut self) -> Result<Vec<PartialResult>> {
         self.work()?;
         let columns = 0..self.total.ncols();
         let sums: Vec<f64> = columns
             .flat_map(|column| self.total.col_as_slice(column).to_vec())
             .collect();
-        Ok(vec![Part::Sum(sums), Part::Sum(vec![self.loss])])
+        Ok(vec![
+            PartialResult::Sum(sums),
+            PartialResult::Sum(vec![self.loss]),
+        ])
     }
 
-    fn finish(spec: &Clipping, parts: Vec<Part>) -> Result<(Mat<f64>, f64)> {
-        let [sums, loss] = exactly(parts)?;
+    fn finish(spec: &Clipping, parts: Vec<PartialResult>) -> Result<(Mat<f64>, f64)> {
+        let [sums, loss] = expect_parts(parts)?;
         let (sums, rank) = (sums.into_sum()?, spec.left.rank as usize);
         let width = spec.mean.len() + usize::from(spec.constant != 0.0);
         if sums.len() != width * rank {

@@ -323,7 +323,10 @@ impl Regression<'_> {
                 "expected factors, but found the whole M".into(),
             ));
         };
-        if let (true, Some(classes)) = (left.corpus().elsewhere().is_some(), target.row_classes()) {
+        if let (true, Some(classes)) = (
+            left.corpus().pass_executor().is_some(),
+            target.row_classes(),
+        ) {
             let of_left = left_inverse.factor(factors.left.as_ref());
             let of_right = right_inverse.factor(held.as_ref());
             let maps = (of_left.as_ref(), of_right.as_ref());

@@ -5,16 +5,16 @@
 //! (affine: `affine.rs`), the scores of one query come apart into a part of the query, the same for
 //! all items, which order does not see, and
 //!
-//! - inner product: (Aᵀ z_q) · x. Items can stay as they are: [`Way::QueryOnly`].
+//! - inner product: (Aᵀ z_q) · x. Items can stay as they are: [`Strategy::QueryOnly`].
 //! - squared distance, −½ |z_q − z|²: (Aᵀ z_q) · x − ½ |z|². The last term belongs to the item, and
 //!   no query can know it: the item needs a coordinate for it, which the query multiplies by 1
-//!   ([`Way::ExtraCoordinate`]). Over mapped vectors, (z, −½ |z|²) asked with (z_q, 1), this takes
+//!   ([`Strategy::ExtraCoordinate`]). Over mapped vectors, (z, −½ |z|²) asked with (z_q, 1), this takes
 //!   rank + 1 numbers and any metric; over the input, (x, −½ |z|²) asked with (Aᵀ z_q, 1), dim + 1,
 //!   but the stored vectors keep what they were and another model changes one number of each.
 //! - cosine: ((Aᵀ z_q) · x + z_q · b) / |z|. The length belongs to the item again: items x/|z|
-//!   ([`Way::Rescaled`]), with one more coordinate 1/|z| asked with z_q · b where b is not 0.
+//!   ([`Strategy::Rescaled`]), with one more coordinate 1/|z| asked with z_q · b where b is not 0.
 //!
-//! So only [`Way::QueryOnly`] leaves items as they are. An extra coordinate does not, strictly: the
+//! So only [`Strategy::QueryOnly`] leaves items as they are. An extra coordinate does not, strictly: the
 //! vector is still in front, but a store has to write rows of another dimension. Squared distance
 //! and cosine can be asked with queries only where AᵀA is a multiple of the identity (an adapter of
 //! queries alone, or centring), because |z| is then a function of |x|, which the store's own l2 or
@@ -31,23 +31,23 @@
 //! Left out, because it is not exact or not possible without more: inner product in a store that has
 //! l2 alone (needs a bound on all lengths, also of items to come). Sums of block distances are in no
 //! store either, but the Euclidean distance over the same vectors is never above them, so that it
-//! finds candidates and says when there are enough: [`Way::Candidates`], [`Plan::ranks_again`].
+//! finds candidates and says when there are enough: [`Strategy::Candidates`], [`Plan::ranks_again`].
 
 mod affine;
 mod agreement;
 mod apply;
+mod constraints;
 mod describe;
 mod fold;
 mod store;
+mod strategies;
 #[cfg(test)]
 mod tests;
-mod ways;
-mod wish;
 
 pub use agreement::agreement;
+pub use constraints::{Distance, PlanConstraints, Strategy};
 pub use fold::fold;
 pub use store::{Element, Store};
-pub use wish::{Distance, Way, Wish};
 
 use super::{Chain, Embedding, Model, Signs, Space};
 use crate::data::Batch;
@@ -56,18 +56,18 @@ use crate::{Error, Result};
 use affine::Affine;
 use std::sync::Arc;
 
-/// One way to serve a metric from a vector store, exact but for [`Way::Candidates`].
+/// One way to serve a metric from a vector store, exact but for [`Strategy::Candidates`].
 ///
-/// The cost is that of the chain for every item (nothing for [`Way::QueryOnly`]) and, for ways that
+/// The cost is that of the chain for every item (nothing for [`Strategy::QueryOnly`]) and, for ways that
 /// keep the input's coordinates, one product more with the map for every query.
 ///
 /// ```
-/// use metra::model::{Chain, Distance, Plan, Space, Way, Wish};
+/// use metra::model::{Chain, Distance, Plan, Space, Strategy, PlanConstraints};
 ///
 /// let chain = Chain::identity(4, Space::SquaredL2);
-/// let wish = Wish { distances: vec![Distance::InnerProduct], ..Wish::default() };
+/// let wish = PlanConstraints { distances: vec![Distance::InnerProduct], ..PlanConstraints::default() };
 /// let plan = Plan::choose(&chain, &wish)?;
-/// assert_eq!((plan.way(), plan.item_dim()), (Way::ExtraCoordinate, 5));
+/// assert_eq!((plan.way(), plan.item_dim()), (Strategy::ExtraCoordinate, 5));
 /// # Ok::<(), metra::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -83,16 +83,16 @@ pub struct Plan {
 
 /// One way that was looked at for a wish.
 #[derive(Debug, Clone)]
-pub struct Surveyed {
+pub struct PlanReport {
     /// The way.
-    pub way: Way,
+    pub way: Strategy,
     /// The plan, where the metric has this way.
     pub plan: Option<Plan>,
     /// Why it does not serve; absent where it does.
     pub refusal: Option<String>,
 }
 
-impl Surveyed {
+impl PlanReport {
     /// The plan's name, or that of the way where there is no plan.
     pub fn name(&self) -> String {
         match &self.plan {
@@ -133,34 +133,39 @@ struct Input {
 impl Plan {
     /// Every exact way, the preferred first; an error for a metric that has none.
     pub fn all(chain: &Chain) -> Result<Vec<Plan>> {
-        ways::all(chain, None)
+        strategies::all(chain, None)
     }
 
     /// The best way that fits the wish, or an error that says of every way why it does not.
-    pub fn choose(chain: &Chain, wish: &Wish) -> Result<Plan> {
-        ways::choose(chain, None, wish)
+    pub fn choose(chain: &Chain, wish: &PlanConstraints) -> Result<Plan> {
+        strategies::choose(chain, None, wish)
     }
 
     /// [`Plan::all`] for a model. The plan's rows are narrowed already, as the chain's are; the rows
     /// in the store are not.
     pub fn all_for_model(model: &Model) -> Result<Vec<Plan>> {
-        ways::all(&model.chain, model.narrowing.as_ref())
+        strategies::all(&model.chain, model.narrowing.as_ref())
     }
 
     /// [`Plan::choose`] for a model. The plan's rows are narrowed already, as the chain's are; the
     /// rows in the store are not, so that a model that shifts columns cannot leave them there.
-    pub fn choose_for_model(model: &Model, wish: &Wish) -> Result<Plan> {
-        ways::choose(&model.chain, model.narrowing.as_ref(), wish)
+    pub fn choose_for_model(model: &Model, wish: &PlanConstraints) -> Result<Plan> {
+        strategies::choose(&model.chain, model.narrowing.as_ref(), wish)
     }
 
     /// Every way of a model, the preferred first, with what speaks against it.
-    pub fn survey(model: &Model, wish: &Wish) -> Result<Vec<Surveyed>> {
-        ways::survey(&model.chain, model.narrowing.as_ref(), wish)
+    pub fn survey(model: &Model, wish: &PlanConstraints) -> Result<Vec<PlanReport>> {
+        strategies::survey(&model.chain, model.narrowing.as_ref(), wish)
     }
 
     /// The plan of a model that is known by its way, distance and size: what was written down beside
     /// stored vectors. A centre comes on top ([`Plan::with_centre`]).
-    pub fn find(model: &Model, way: Way, distance: Distance, dimension: usize) -> Result<Plan> {
+    pub fn find(
+        model: &Model,
+        way: Strategy,
+        distance: Distance,
+        dimension: usize,
+    ) -> Result<Plan> {
         let wanted = |plan: &Plan| {
             (plan.way(), plan.distance, plan.item_dim()) == (way, distance, dimension)
         };
@@ -183,13 +188,13 @@ impl Plan {
     }
 
     /// How the metric is served.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> Strategy {
         match self.form {
-            Form::Mapped { .. } | Form::UnitLength => Way::Mapped,
-            Form::Candidates => Way::Candidates,
-            Form::Input(_) => Way::QueryOnly,
-            Form::MappedAndNorm | Form::InputAndNorm(_) => Way::ExtraCoordinate,
-            Form::Rescaled(_) => Way::Rescaled,
+            Form::Mapped { .. } | Form::UnitLength => Strategy::Mapped,
+            Form::Candidates => Strategy::Candidates,
+            Form::Input(_) => Strategy::QueryOnly,
+            Form::MappedAndNorm | Form::InputAndNorm(_) => Strategy::ExtraCoordinate,
+            Form::Rescaled(_) => Strategy::Rescaled,
         }
     }
 

@@ -18,7 +18,7 @@ fn near(found: &[f32], expected: &[f32]) {
     }
 }
 
-fn plan_of(chain: &Chain, way: Way, distance: Distance, dim: usize) -> Plan {
+fn plan_of(chain: &Chain, way: Strategy, distance: Distance, dim: usize) -> Plan {
     let fits = |plan: &Plan| (plan.way(), plan.distance(), plan.item_dim()) == (way, distance, dim);
     Plan::all(chain).unwrap().into_iter().find(fits).unwrap()
 }
@@ -32,7 +32,7 @@ fn query_only_by_hand() {
         item: low_rank(&[3.0, 1.0], 2, Some(vec![5.0])),
     };
     let chain = Chain::new(2, vec![], map, Space::InnerProduct).unwrap();
-    let plan = plan_of(&chain, Way::QueryOnly, Distance::InnerProduct, 2);
+    let plan = plan_of(&chain, Strategy::QueryOnly, Distance::InnerProduct, 2);
     let (stored, asked) = by(&plan, &[2.0, 4.0], &[1.0, 1.0]);
     assert_eq!((stored, asked), (vec![2.0, 4.0], vec![9.0, 3.0]));
     assert!(plan.items_stay() && plan.holds_input());
@@ -44,7 +44,7 @@ fn query_only_by_hand() {
         item: low_rank(&[2.0, 0.0, 0.0, 2.0], 2, Some(vec![1.0, 1.0])),
     };
     let chain = Chain::new(2, vec![], map, Space::SquaredL2).unwrap();
-    let plan = plan_of(&chain, Way::QueryOnly, Distance::SquaredL2, 2);
+    let plan = plan_of(&chain, Strategy::QueryOnly, Distance::SquaredL2, 2);
     let (stored, asked) = by(&plan, &[1.0, 1.0], &[3.0, 5.0]);
     assert_eq!((stored, asked), (vec![1.0, 1.0], vec![2.0, 3.0]));
 
@@ -52,7 +52,7 @@ fn query_only_by_hand() {
     let map = Map::LowRank(low_rank(&[3.0, 1.0], 2, None));
     let steps = vec![Step::Element(ElementMap::Normalise)];
     let chain = Chain::new(2, steps, map, Space::InnerProduct).unwrap();
-    let plan = plan_of(&chain, Way::QueryOnly, Distance::Cosine, 2);
+    let plan = plan_of(&chain, Strategy::QueryOnly, Distance::Cosine, 2);
     let (stored, asked) = by(&plan, &[3.0, 4.0], &[4.0, 3.0]);
     assert_eq!(stored, vec![3.0, 4.0]);
     near(&asked, &[9.0, 3.0]);
@@ -64,12 +64,12 @@ fn extra_coordinate_by_hand() {
     // −½ (2 − 4)² = −2. The store's 2 · 4 − 8 = 0 is that plus ½ · 2², which all items share.
     let map = Map::LowRank(low_rank(&[1.0, 1.0], 2, Some(vec![1.0])));
     let chain = Chain::new(2, vec![], map, Space::SquaredL2).unwrap();
-    let mapped = plan_of(&chain, Way::ExtraCoordinate, Distance::InnerProduct, 2);
+    let mapped = plan_of(&chain, Strategy::ExtraCoordinate, Distance::InnerProduct, 2);
     let both = by(&mapped, &[2.0, 3.0], &[0.0, 3.0]);
     assert_eq!(both, (vec![4.0, -8.0], vec![2.0, 1.0]));
     assert!(!mapped.holds_input());
     // Over the input: asked with (2 · (1, 1), 1), 4 + 6 − 8 = 2 is −2 plus ½ · 2² plus 2 · 1.
-    let input = plan_of(&chain, Way::ExtraCoordinate, Distance::InnerProduct, 3);
+    let input = plan_of(&chain, Strategy::ExtraCoordinate, Distance::InnerProduct, 3);
     let both = by(&input, &[2.0, 3.0], &[0.0, 3.0]);
     assert_eq!(both, (vec![2.0, 3.0, -8.0], vec![2.0, 2.0, 1.0]));
     assert!(input.holds_input() && !input.items_stay());
@@ -121,7 +121,7 @@ fn rescaled_by_hand() {
     // Stored (.4, .6), asked with (1.2, .8): .48 + .48 = .96 = (3 · 4 + 4 · 3)/25, the cosine.
     let map = || Map::Diagonal(vec![2.0, 1.0]);
     let chain = Chain::new(2, vec![], map(), Space::Cosine).unwrap();
-    let plan = plan_of(&chain, Way::Rescaled, Distance::InnerProduct, 2);
+    let plan = plan_of(&chain, Strategy::Rescaled, Distance::InnerProduct, 2);
     let (stored, asked) = by(&plan, &[2.0, 3.0], &[1.5, 4.0]);
     near(&stored, &[0.4, 0.6]);
     near(&asked, &[1.2, 0.8]);
@@ -131,7 +131,7 @@ fn rescaled_by_hand() {
         mean: vec![1.0, 0.0],
     }];
     let chain = Chain::new(2, steps, map(), Space::Cosine).unwrap();
-    let plan = plan_of(&chain, Way::Rescaled, Distance::InnerProduct, 3);
+    let plan = plan_of(&chain, Strategy::Rescaled, Distance::InnerProduct, 3);
     let (stored, asked) = by(&plan, &[3.0, 3.0], &[2.5, 4.0]);
     near(&stored, &[0.6, 0.6, 0.2]);
     near(&asked, &[1.2, 0.8, -1.2]);
@@ -140,14 +140,18 @@ fn rescaled_by_hand() {
 #[test]
 fn mapped_by_hand() {
     let chain = Chain::identity(2, Space::Cosine);
-    let unit = plan_of(&chain, Way::Mapped, Distance::SquaredL2, 2);
+    let unit = plan_of(&chain, Strategy::Mapped, Distance::SquaredL2, 2);
     let (stored, asked) = by(&unit, &[3.0, 4.0], &[0.0, -2.0]);
     near(&stored, &[0.6, 0.8]);
     near(&asked, &[0.0, -1.0]);
     assert!(!unit.items_stay());
-    let plain = plan_of(&chain, Way::Mapped, Distance::Cosine, 2);
+    let plain = plan_of(&chain, Strategy::Mapped, Distance::Cosine, 2);
     assert!(plain.items_stay());
-    let euclid = Plan::choose(&Chain::identity(2, Space::SquaredL2), &Wish::default()).unwrap();
+    let euclid = Plan::choose(
+        &Chain::identity(2, Space::SquaredL2),
+        &PlanConstraints::default(),
+    )
+    .unwrap();
     assert!(euclid.items_stay());
     let moved = euclid.with_centre(vec![1.0, 1.0]).unwrap();
     assert!(!moved.items_stay());

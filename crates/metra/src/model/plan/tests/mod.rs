@@ -1,7 +1,7 @@
 //! Every family of map, preprocessing and space against plain loops in f64.
 
 mod by_hand;
-mod wishes;
+mod constraints;
 
 use super::*;
 use crate::data::{ElementMap, Narrowing};
@@ -144,15 +144,15 @@ fn wrong_pairs(
     (wrong, counted)
 }
 
-fn offering(distances: &[Distance]) -> Wish {
-    Wish {
+fn offering(distances: &[Distance]) -> PlanConstraints {
+    PlanConstraints {
         distances: distances.to_vec(),
-        ..Wish::default()
+        ..PlanConstraints::default()
     }
 }
 
 /// Why no plan of the chain fits the wish.
-fn refused(chain: &Chain, wish: &Wish) -> String {
+fn refused(chain: &Chain, wish: &PlanConstraints) -> String {
     Plan::choose(chain, wish).unwrap_err().to_string()
 }
 
@@ -280,7 +280,7 @@ fn agreement_counts_pairs() {
         item: one(),
     };
     let other = Chain::new(1, vec![], other, Space::InnerProduct).unwrap();
-    let plan = Plan::choose(&other, &Wish::default()).unwrap();
+    let plan = Plan::choose(&other, &PlanConstraints::default()).unwrap();
     let share = agreement(&metric, &plan, &query, &items).unwrap();
     assert!((share - 1.0 / 3.0).abs() < 1e-12, "{share}");
     // All scores equal: nothing to disagree about.

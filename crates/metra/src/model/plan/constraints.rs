@@ -23,7 +23,7 @@ pub enum Distance {
 /// How a metric is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Strategy {
     /// Both sides go through the metric's maps.
     Mapped,
     /// Items stay as they are; the query carries the whole metric.
@@ -39,7 +39,7 @@ pub enum Way {
 
 /// What a plan has to keep to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct PlanConstraints {
     /// What the store can compare by.
     pub distances: Vec<Distance>,
     /// Whether the item vectors in the store must stay as they are, to the last number.
@@ -50,7 +50,7 @@ pub struct Wish {
     /// The most numbers in a stored vector, where the store or its index has a limit.
     pub most_dimensions: Option<usize>,
     /// The only way that will do, if not any.
-    pub way: Option<Way>,
+    pub way: Option<Strategy>,
     /// Whether candidates will do, which the metric ranks again, for metrics that no store has.
     pub candidates: bool,
 }
@@ -92,34 +92,34 @@ impl FromStr for Distance {
     }
 }
 
-impl Way {
+impl Strategy {
     /// All of them.
-    pub const ALL: [Way; 5] = [
-        Way::Mapped,
-        Way::QueryOnly,
-        Way::ExtraCoordinate,
-        Way::Rescaled,
-        Way::Candidates,
+    pub const ALL: [Strategy; 5] = [
+        Strategy::Mapped,
+        Strategy::QueryOnly,
+        Strategy::ExtraCoordinate,
+        Strategy::Rescaled,
+        Strategy::Candidates,
     ];
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Way::Mapped => "mapped",
-            Way::QueryOnly => "query-only",
-            Way::ExtraCoordinate => "extra-coordinate",
-            Way::Rescaled => "rescaled",
-            Way::Candidates => "candidates",
+            Strategy::Mapped => "mapped",
+            Strategy::QueryOnly => "query-only",
+            Strategy::ExtraCoordinate => "extra-coordinate",
+            Strategy::Rescaled => "rescaled",
+            Strategy::Candidates => "candidates",
         })
     }
 }
 
-impl FromStr for Way {
+impl FromStr for Strategy {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let found = Way::ALL.into_iter().find(|w| w.to_string() == name);
+        let found = Strategy::ALL.into_iter().find(|w| w.to_string() == name);
         found.ok_or_else(|| {
             let expected = "mapped, query-only, extra-coordinate, rescaled or candidates";
             Error::parameter("way", expected, name)
@@ -127,10 +127,10 @@ impl FromStr for Way {
     }
 }
 
-impl Default for Wish {
+impl Default for PlanConstraints {
     /// A store with all three distances and no limits.
     fn default() -> Self {
-        Wish {
+        PlanConstraints {
             distances: Distance::ALL.to_vec(),
             keep_items: false,
             keep_input: false,
@@ -141,7 +141,7 @@ impl Default for Wish {
     }
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for PlanConstraints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.distances.iter().map(Distance::to_string).collect();
         write!(f, "in a store that offers {}", names.join(", "))?;
@@ -173,14 +173,14 @@ mod tests {
             assert_eq!(json, format!("\"{distance}\""));
             assert_eq!(serde_json::from_str::<Distance>(&json).unwrap(), distance);
         }
-        for way in Way::ALL {
-            assert_eq!(way.to_string().parse::<Way>().unwrap(), way);
+        for way in Strategy::ALL {
+            assert_eq!(way.to_string().parse::<Strategy>().unwrap(), way);
             assert_eq!(serde_json::to_string(&way).unwrap(), format!("\"{way}\""));
         }
         assert_eq!(
             "dot".parse::<Distance>().unwrap_err().to_string(),
             "distance must be l2, ip or cosine, but is dot"
         );
-        assert!("both".parse::<Way>().is_err());
+        assert!("both".parse::<Strategy>().is_err());
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// Pairs of rows of different levels, and how many a score orders right.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Ordered {
+pub struct PairwiseOrderAccuracy {
     /// Number of pairs.
     pub pairs: u64,
     /// Share of them that the score orders as the levels are; a tie counts half.
@@ -22,7 +22,7 @@ pub struct Ordered {
     pub high: f64,
 }
 
-impl Ordered {
+impl PairwiseOrderAccuracy {
     /// Count for one score and one level a row; rows without a level take no part. `None` where no
     /// two rows have different levels. O(n log n) time, O(n) memory.
     ///
@@ -79,7 +79,7 @@ impl Ordered {
             .sum();
         let unbiased = count as f64 / (count as f64 - 1.0);
         let reach = NORMAL_95 * 2.0 * (unbiased * squares).sqrt() / total;
-        Ok(Some(Ordered {
+        Ok(Some(PairwiseOrderAccuracy {
             pairs: (total / 2.0) as u64,
             share,
             low: (share - reach).max(0.0),
@@ -136,7 +136,9 @@ mod tests {
         // Levels 0, 1, 1, 2 and one that was not said. Pairs: (0,1) twice, (0,2), (1,2) twice.
         let levels = [Some(0), Some(1), Some(1), Some(2), None];
         let share = |scores: [f32; 5]| {
-            let found = Ordered::of(&scores, &levels).unwrap().unwrap();
+            let found = PairwiseOrderAccuracy::of(&scores, &levels)
+                .unwrap()
+                .unwrap();
             assert_eq!(found.pairs, 5);
             assert!(found.low <= found.share && found.share <= found.high);
             found.share
@@ -147,10 +149,10 @@ mod tests {
         assert_eq!(share([2.0, 2.0, 3.0, 4.0, 0.0]), 0.9);
         // A constant scorer is right half the time.
         assert_eq!(share([0.0, -0.0, 0.0, 0.0, 0.0]), 0.5);
-        let none = Ordered::of(&[1.0, 2.0], &[Some(3), Some(3)]).unwrap();
+        let none = PairwiseOrderAccuracy::of(&[1.0, 2.0], &[Some(3), Some(3)]).unwrap();
         assert_eq!(none, None);
-        assert!(Ordered::of(&[f32::NAN], &[Some(1)]).is_err());
-        assert!(Ordered::of(&[1.0], &[]).is_err());
+        assert!(PairwiseOrderAccuracy::of(&[f32::NAN], &[Some(1)]).is_err());
+        assert!(PairwiseOrderAccuracy::of(&[1.0], &[]).is_err());
     }
 
     #[test]
@@ -168,7 +170,9 @@ mod tests {
                     ((score * 20.0).round() / 20.0) as f32
                 })
                 .collect();
-            let found = Ordered::of(&scores, &levels).unwrap().unwrap();
+            let found = PairwiseOrderAccuracy::of(&scores, &levels)
+                .unwrap()
+                .unwrap();
             let (mut right, mut pairs) = (0.0, 0);
             for a in 0..90 {
                 for b in 0..90 {

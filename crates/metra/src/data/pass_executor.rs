@@ -1,16 +1,19 @@
 //! The seam to other machines: rows that are not at hand are not fetched, the pass is sent to them.
 //!
 //! A corpus that lies elsewhere (a table that several machines read) names who carries passes out.
-//! What is sent is the name of a pass and its settings; what comes back are [`Part`]s, merged in the
+//! What is sent is the name of a pass and its settings; what comes back are [`PartialResult`]s, merged in the
 //! order of shards. Learners see none of this: they ask [`crate::execute`] for moments or sums.
 
-use super::{Part, RowId};
+use super::PartialResult;
 use crate::Result;
 
+/// Number of a row within a corpus.
+pub type RowId = u64;
+
 /// Carries passes out where the rows are.
-pub trait Elsewhere: Send + Sync {
+pub trait PassExecutor: Send + Sync {
     /// Run a pass over all rows.
-    fn run(&self, task: Task) -> Result<Vec<Part>>;
+    fn run(&self, task: Task) -> Result<Vec<PartialResult>>;
 }
 
 /// A pass as it is sent: names and bytes, nothing that lives in this process.

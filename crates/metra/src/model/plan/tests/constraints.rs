@@ -9,50 +9,58 @@ fn the_wish_decides() {
         let map = Map::LowRank(random_map("wish", 3, DIM, true));
         Chain::new(DIM, vec![], map, space).unwrap()
     };
-    let chosen = |space, wish: &Wish| {
+    let chosen = |space, wish: &PlanConstraints| {
         let plan = Plan::choose(&of(space), wish).unwrap();
         (plan.way(), plan.distance(), plan.item_dim())
     };
-    let keep = Wish {
+    let keep = PlanConstraints {
         keep_items: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
-    let few = Wish {
+    let few = PlanConstraints {
         most_dimensions: Some(3),
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     for (space, wish, expected) in [
         (
             Space::SquaredL2,
-            Wish::default(),
-            (Way::Mapped, SquaredL2, 3),
+            PlanConstraints::default(),
+            (Strategy::Mapped, SquaredL2, 3),
         ),
-        (Space::SquaredL2, few.clone(), (Way::Mapped, SquaredL2, 3)),
+        (
+            Space::SquaredL2,
+            few.clone(),
+            (Strategy::Mapped, SquaredL2, 3),
+        ),
         (
             Space::SquaredL2,
             offering(&[Cosine, InnerProduct]),
-            (Way::ExtraCoordinate, InnerProduct, 4),
+            (Strategy::ExtraCoordinate, InnerProduct, 4),
         ),
         (
             Space::InnerProduct,
-            Wish::default(),
-            (Way::Mapped, InnerProduct, 3),
+            PlanConstraints::default(),
+            (Strategy::Mapped, InnerProduct, 3),
         ),
         (
             Space::InnerProduct,
             keep.clone(),
-            (Way::QueryOnly, InnerProduct, 5),
+            (Strategy::QueryOnly, InnerProduct, 5),
         ),
-        (Space::Cosine, Wish::default(), (Way::Mapped, Cosine, 3)),
+        (
+            Space::Cosine,
+            PlanConstraints::default(),
+            (Strategy::Mapped, Cosine, 3),
+        ),
         (
             Space::Cosine,
             offering(&[SquaredL2, InnerProduct]),
-            (Way::Mapped, InnerProduct, 3),
+            (Strategy::Mapped, InnerProduct, 3),
         ),
         (
             Space::Cosine,
             offering(&[SquaredL2]),
-            (Way::Mapped, SquaredL2, 3),
+            (Strategy::Mapped, SquaredL2, 3),
         ),
     ] {
         assert_eq!(chosen(space, &wish), expected, "{space} {wish}");
@@ -60,34 +68,37 @@ fn the_wish_decides() {
     // More numbers after the map than before: a limit rules mapped vectors out.
     let wide = Map::LowRank(random_map("wide", 8, DIM, false));
     let chain = Chain::new(DIM, vec![], wide, Space::InnerProduct).unwrap();
-    let wish = Wish {
+    let wish = PlanConstraints {
         most_dimensions: Some(7),
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
-    assert_eq!(Plan::choose(&chain, &wish).unwrap().way(), Way::QueryOnly);
+    assert_eq!(
+        Plan::choose(&chain, &wish).unwrap().way(),
+        Strategy::QueryOnly
+    );
 }
 
 #[test]
 fn a_wish_can_name_the_way_and_a_record_finds_it_again() {
     let map = Map::LowRank(random_map("wish", 3, DIM, true));
     let chain = Chain::new(DIM, vec![], map, Space::SquaredL2).unwrap();
-    let wish = Wish {
-        way: Some(Way::ExtraCoordinate),
-        ..Wish::default()
+    let wish = PlanConstraints {
+        way: Some(Strategy::ExtraCoordinate),
+        ..PlanConstraints::default()
     };
     assert_eq!(Plan::choose(&chain, &wish).unwrap().item_dim(), 4);
-    let wish = Wish {
+    let wish = PlanConstraints {
         keep_input: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     let input = Plan::choose(&chain, &wish).unwrap();
     assert_eq!(
         (input.way(), input.item_dim()),
-        (Way::ExtraCoordinate, DIM + 1)
+        (Strategy::ExtraCoordinate, DIM + 1)
     );
-    let wish = Wish {
-        way: Some(Way::Rescaled),
-        ..Wish::default()
+    let wish = PlanConstraints {
+        way: Some(Strategy::Rescaled),
+        ..PlanConstraints::default()
     };
     assert!(refused(&chain, &wish).contains("another way was asked for"));
     let model = Model::new(None, chain, Origin::default()).unwrap();
@@ -96,7 +107,7 @@ fn a_wish_can_name_the_way_and_a_record_finds_it_again() {
         let found = Plan::find(&model, way, distance, dim).unwrap();
         assert_eq!(found.name(), plan.name());
     }
-    let lost = Plan::find(&model, Way::Mapped, Distance::SquaredL2, 9).unwrap_err();
+    let lost = Plan::find(&model, Strategy::Mapped, Distance::SquaredL2, 9).unwrap_err();
     assert!(
         lost.to_string()
             .contains("it has mapped by l2 in 3 dimensions"),
@@ -107,14 +118,14 @@ fn a_wish_can_name_the_way_and_a_record_finds_it_again() {
 #[test]
 fn candidates_are_near_by_the_metric() {
     let chain = Chain::identity(4, Space::Blocks { size: 2 });
-    let wish = Wish {
+    let wish = PlanConstraints {
         candidates: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     let plan = Plan::choose(&chain, &wish).unwrap();
     assert_eq!(
         (plan.way(), plan.distance()),
-        (Way::Candidates, Distance::SquaredL2)
+        (Strategy::Candidates, Distance::SquaredL2)
     );
     assert_eq!(plan.ranks_again(), Some(Space::Blocks { size: 2 }));
     assert!(plan.describe().contains("approximate"));
@@ -155,9 +166,9 @@ fn refusals_say_why() {
          extra-coordinate by ip in 6 dimensions: the store does not offer it; \
          rescaled: serves metrics compared by cosine"
     );
-    let keep = Wish {
+    let keep = PlanConstraints {
         keep_items: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     let message = refused(&of(vec![], Space::SquaredL2), &keep);
     assert!(
@@ -179,7 +190,7 @@ fn refusals_say_why() {
         message.contains("cosine drops the items' lengths"),
         "{message}"
     );
-    let few = Wish {
+    let few = PlanConstraints {
         most_dimensions: Some(2),
         ..offering(&[InnerProduct])
     };
@@ -196,7 +207,7 @@ fn refusals_say_why() {
         "{message}"
     );
     let blocks = Chain::identity(4, Space::Blocks { size: 2 });
-    let message = refused(&blocks, &Wish::default());
+    let message = refused(&blocks, &PlanConstraints::default());
     assert!(
         message.contains("rank them again with the metric"),
         "{message}"
@@ -254,9 +265,9 @@ fn narrowed_models() {
         };
         Model::new(Some(narrowing), chain, Origin::default()).unwrap()
     };
-    let keep = Wish {
+    let keep = PlanConstraints {
         keep_items: true,
-        ..Wish::default()
+        ..PlanConstraints::default()
     };
     let shifted = Plan::choose_for_model(&model(1e8, 1.0, chain(Space::InnerProduct)), &keep);
     let message = shifted.unwrap_err().to_string();
@@ -312,7 +323,7 @@ fn narrowed_models() {
     let plain = Model::new(None, chain(Space::InnerProduct), Origin::default()).unwrap();
     assert_eq!(
         Plan::choose_for_model(&plain, &keep).unwrap().way(),
-        Way::QueryOnly
+        Strategy::QueryOnly
     );
 }
 
@@ -338,9 +349,9 @@ fn a_plan_says_what_to_do() {
     );
     let kept = Plan::choose(
         &Chain::identity(DIM, Space::Cosine),
-        &Wish {
+        &PlanConstraints {
             keep_items: true,
-            ..Wish::default()
+            ..PlanConstraints::default()
         },
     );
     assert!(

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A result of some rows that merges with results of other rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Part {
+pub enum PartialResult {
     /// Numbers that are added, in the order of shards.
     Sum(Vec<f64>),
     /// Counts that are added.
@@ -17,7 +17,7 @@ pub enum Part {
     /// The nearest rows of each query.
     Nearest(Nearest),
     /// What shards say each for itself: a shard's number, a number within it, and its words.
-    Said(Vec<(u64, u64, Vec<u8>)>),
+    Bytes(Vec<(u64, u64, Vec<u8>)>),
 }
 
 /// The rows nearest to each query, with their scores.
@@ -29,14 +29,18 @@ pub struct Nearest {
     pub rows: Vec<Vec<(f32, u64)>>,
 }
 
-impl Part {
+impl PartialResult {
     /// Take in what a later shard says. Both must come from the same pass.
-    pub fn merge(&mut self, later: Part) -> Result<()> {
+    pub fn merge(&mut self, later: PartialResult) -> Result<()> {
         match (self, later) {
-            (Part::Sum(sum), Part::Sum(other)) => add(sum, other, |a, b| a + b),
-            (Part::Count(sum), Part::Count(other)) => add(sum, other, u64::saturating_add),
-            (Part::Nearest(nearest), Part::Nearest(other)) => nearest.merge(other),
-            (Part::Said(said), Part::Said(mut other)) => {
+            (PartialResult::Sum(sum), PartialResult::Sum(other)) => add(sum, other, |a, b| a + b),
+            (PartialResult::Count(sum), PartialResult::Count(other)) => {
+                add(sum, other, u64::saturating_add)
+            }
+            (PartialResult::Nearest(nearest), PartialResult::Nearest(other)) => {
+                nearest.merge(other)
+            }
+            (PartialResult::Bytes(said), PartialResult::Bytes(mut other)) => {
                 said.append(&mut other);
                 Ok(())
             }
@@ -48,54 +52,68 @@ impl Part {
         }
     }
 
-    /// Split into blocks of about `bytes` each, at least one; [`Part::join`] puts them together.
-    pub fn blocks(self, bytes: usize) -> Vec<Part> {
+    /// Split into blocks of about `bytes` each, at least one; [`PartialResult::join`] puts them together.
+    pub fn blocks(self, bytes: usize) -> Vec<PartialResult> {
         match self {
-            Part::Sum(values) => chunks(values, bytes / 8, Part::Sum),
-            Part::Count(values) => chunks(values, bytes / 8, Part::Count),
-            Part::Nearest(Nearest { k, rows }) => {
+            PartialResult::Sum(values) => chunks(values, bytes / 8, PartialResult::Sum),
+            PartialResult::Count(values) => chunks(values, bytes / 8, PartialResult::Count),
+            PartialResult::Nearest(Nearest { k, rows }) => {
                 let query = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(12);
                 chunks(rows, bytes / query.max(1), |rows| {
-                    Part::Nearest(Nearest { k, rows })
+                    PartialResult::Nearest(Nearest { k, rows })
                 })
             }
-            Part::Said(said) => {
+            PartialResult::Bytes(said) => {
                 let longest = said.iter().map(|(_, _, words)| words.len()).max();
-                chunks(said, bytes / longest.unwrap_or(1).max(1), Part::Said)
+                chunks(
+                    said,
+                    bytes / longest.unwrap_or(1).max(1),
+                    PartialResult::Bytes,
+                )
             }
         }
     }
 
-    /// Put blocks together that [`Part::blocks`] made, in their order.
-    pub fn join(blocks: impl IntoIterator<Item = Part>) -> Result<Part> {
+    /// Put blocks together that [`PartialResult::blocks`] made, in their order.
+    pub fn join(blocks: impl IntoIterator<Item = PartialResult>) -> Result<PartialResult> {
         let mut blocks = blocks.into_iter();
         let first = blocks.next();
         let mut whole = first.ok_or_else(|| Error::shape("blocks of a result", "at least 1", 0))?;
         for block in blocks {
             match (&mut whole, block) {
-                (Part::Sum(values), Part::Sum(mut more)) => values.append(&mut more),
-                (Part::Count(values), Part::Count(mut more)) => values.append(&mut more),
-                (Part::Nearest(all), Part::Nearest(mut more)) => all.rows.append(&mut more.rows),
-                (Part::Said(said), Part::Said(mut more)) => said.append(&mut more),
+                (PartialResult::Sum(values), PartialResult::Sum(mut more)) => {
+                    values.append(&mut more)
+                }
+                (PartialResult::Count(values), PartialResult::Count(mut more)) => {
+                    values.append(&mut more)
+                }
+                (PartialResult::Nearest(all), PartialResult::Nearest(mut more)) => {
+                    all.rows.append(&mut more.rows)
+                }
+                (PartialResult::Bytes(said), PartialResult::Bytes(mut more)) => {
+                    said.append(&mut more)
+                }
                 (mine, other) => {
                     let (expected, found) = (mine.kind(), other.kind());
                     return Err(Error::shape("kind of a block", expected, found));
                 }
             }
         }
-        if let Part::Said(said) = &mut whole {
+        if let PartialResult::Bytes(said) = &mut whole {
             // Blocks of different shards may have travelled in any order.
             said.sort_by_key(|(shard, number, _)| (*shard, *number));
         }
         Ok(whole)
     }
 
-    /// The part as bytes that [`Part::from_bytes`] reads on any machine.
+    /// The part as bytes that [`PartialResult::from_bytes`] reads on any machine.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         // Numbers are most of what travels: they are copied as they lie.
         match self {
-            Part::Sum(values) => Ok(numbers(SUM, values.iter().map(|v| v.to_le_bytes()))),
-            Part::Count(values) => Ok(numbers(COUNT, values.iter().map(|v| v.to_le_bytes()))),
+            PartialResult::Sum(values) => Ok(numbers(SUM, values.iter().map(|v| v.to_le_bytes()))),
+            PartialResult::Count(values) => {
+                Ok(numbers(COUNT, values.iter().map(|v| v.to_le_bytes())))
+            }
             other => {
                 let mut bytes = vec![OTHER];
                 let written = postcard::to_allocvec(other);
@@ -105,8 +123,8 @@ impl Part {
         }
     }
 
-    /// What [`Part::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Part> {
+    /// What [`PartialResult::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<PartialResult> {
         let broken = |problem: String| Error::Data(format!("a partial result: {problem}"));
         let (kind, rest) = bytes
             .split_first()
@@ -114,10 +132,10 @@ impl Part {
         let (values, left) = rest.as_chunks::<8>();
         match *kind {
             SUM | COUNT if !left.is_empty() => Err(broken("ends within a number".into())),
-            SUM => Ok(Part::Sum(
+            SUM => Ok(PartialResult::Sum(
                 values.iter().map(|v| f64::from_le_bytes(*v)).collect(),
             )),
-            COUNT => Ok(Part::Count(
+            COUNT => Ok(PartialResult::Count(
                 values.iter().map(|v| u64::from_le_bytes(*v)).collect(),
             )),
             _ => postcard::from_bytes(rest).map_err(|e| broken(e.to_string())),
@@ -127,7 +145,7 @@ impl Part {
     /// The numbers of a sum.
     pub fn into_sum(self) -> Result<Vec<f64>> {
         match self {
-            Part::Sum(values) => Ok(values),
+            PartialResult::Sum(values) => Ok(values),
             other => Err(Error::shape("a part of a result", "a sum", other.kind())),
         }
     }
@@ -135,7 +153,7 @@ impl Part {
     /// The numbers of a count.
     pub fn into_count(self) -> Result<Vec<u64>> {
         match self {
-            Part::Count(values) => Ok(values),
+            PartialResult::Count(values) => Ok(values),
             other => Err(Error::shape("a part of a result", "a count", other.kind())),
         }
     }
@@ -143,7 +161,7 @@ impl Part {
     /// The nearest rows.
     pub fn into_nearest(self) -> Result<Nearest> {
         match self {
-            Part::Nearest(nearest) => Ok(nearest),
+            PartialResult::Nearest(nearest) => Ok(nearest),
             other => Err(Error::shape(
                 "a part of a result",
                 "nearest rows",
@@ -155,17 +173,17 @@ impl Part {
     /// What shards said, in the order of shards.
     pub fn into_said(self) -> Result<Vec<(u64, u64, Vec<u8>)>> {
         match self {
-            Part::Said(said) => Ok(said),
+            PartialResult::Bytes(said) => Ok(said),
             other => Err(Error::shape("a part of a result", "words", other.kind())),
         }
     }
 
     fn kind(&self) -> &'static str {
         match self {
-            Part::Sum(_) => "a sum",
-            Part::Count(_) => "a count",
-            Part::Nearest(_) => "nearest rows",
-            Part::Said(_) => "words",
+            PartialResult::Sum(_) => "a sum",
+            PartialResult::Count(_) => "a count",
+            PartialResult::Nearest(_) => "nearest rows",
+            PartialResult::Bytes(_) => "words",
         }
     }
 }
@@ -210,7 +228,11 @@ fn add<T: Copy>(sum: &mut [T], other: Vec<T>, plus: impl Fn(T, T) -> T) -> Resul
     Ok(())
 }
 
-fn chunks<T>(mut values: Vec<T>, most: usize, part: impl Fn(Vec<T>) -> Part) -> Vec<Part> {
+fn chunks<T>(
+    mut values: Vec<T>,
+    most: usize,
+    part: impl Fn(Vec<T>) -> PartialResult,
+) -> Vec<PartialResult> {
     let most = most.max(1);
     if values.len() <= most {
         return vec![part(values)];
@@ -228,23 +250,23 @@ fn chunks<T>(mut values: Vec<T>, most: usize, part: impl Fn(Vec<T>) -> Part) -> 
 mod tests {
     use super::*;
 
-    fn nearest(rows: &[&[(f32, u64)]]) -> Part {
+    fn nearest(rows: &[&[(f32, u64)]]) -> PartialResult {
         let rows = rows.iter().map(|row| row.to_vec()).collect();
-        Part::Nearest(Nearest { k: 2, rows })
+        PartialResult::Nearest(Nearest { k: 2, rows })
     }
 
     #[test]
     fn every_kind_merges_by_hand() {
         for (mut first, later, expected) in [
             (
-                Part::Sum(vec![1.0, 2.0]),
-                Part::Sum(vec![0.5, -2.0]),
-                Part::Sum(vec![1.5, 0.0]),
+                PartialResult::Sum(vec![1.0, 2.0]),
+                PartialResult::Sum(vec![0.5, -2.0]),
+                PartialResult::Sum(vec![1.5, 0.0]),
             ),
             (
-                Part::Count(vec![1]),
-                Part::Count(vec![2]),
-                Part::Count(vec![3]),
+                PartialResult::Count(vec![1]),
+                PartialResult::Count(vec![2]),
+                PartialResult::Count(vec![3]),
             ),
             (
                 nearest(&[&[(1.0, 5), (3.0, 1)], &[(2.0, 9)]]),
@@ -253,9 +275,9 @@ mod tests {
                 nearest(&[&[(1.0, 2), (1.0, 5)], &[(2.0, 9)]]),
             ),
             (
-                Part::Said(vec![(0, 0, vec![1])]),
-                Part::Said(vec![(1, 0, vec![2])]),
-                Part::Said(vec![(0, 0, vec![1]), (1, 0, vec![2])]),
+                PartialResult::Bytes(vec![(0, 0, vec![1])]),
+                PartialResult::Bytes(vec![(1, 0, vec![2])]),
+                PartialResult::Bytes(vec![(0, 0, vec![1]), (1, 0, vec![2])]),
             ),
         ] {
             first.merge(later).unwrap();
@@ -265,29 +287,40 @@ mod tests {
 
     #[test]
     fn what_does_not_belong_together_is_an_error() {
-        assert!(Part::Sum(vec![1.0]).merge(Part::Count(vec![1])).is_err());
-        assert!(Part::Sum(vec![1.0]).merge(Part::Sum(vec![])).is_err());
+        assert!(
+            PartialResult::Sum(vec![1.0])
+                .merge(PartialResult::Count(vec![1]))
+                .is_err()
+        );
+        assert!(
+            PartialResult::Sum(vec![1.0])
+                .merge(PartialResult::Sum(vec![]))
+                .is_err()
+        );
         assert!(nearest(&[&[]]).merge(nearest(&[])).is_err());
-        assert!(Part::join([Part::Sum(vec![]), Part::Count(vec![])]).is_err());
-        assert!(Part::join([]).is_err());
+        assert!(
+            PartialResult::join([PartialResult::Sum(vec![]), PartialResult::Count(vec![])])
+                .is_err()
+        );
+        assert!(PartialResult::join([]).is_err());
     }
 
     #[test]
     fn blocks_join_to_the_whole() {
-        let sum = Part::Sum((0..1000).map(f64::from).collect());
-        let count = Part::Count((0..77).collect());
+        let sum = PartialResult::Sum((0..1000).map(f64::from).collect());
+        let count = PartialResult::Count((0..77).collect());
         let near = nearest(&[&[(1.0, 5)], &[(2.0, 9)], &[(3.0, 9)]]);
-        let said = Part::Said((0..9).map(|n| (n / 3, n % 3, vec![7; 40])).collect());
+        let said = PartialResult::Bytes((0..9).map(|n| (n / 3, n % 3, vec![7; 40])).collect());
         for (part, blocks) in [(sum, 125), (count, 10), (near, 2), (said, 9)] {
             let split = part.clone().blocks(64);
             assert_eq!(split.len(), blocks, "{}", part.kind());
             let split = split.iter().map(|block| {
                 let bytes = block.to_bytes().unwrap();
-                assert!(Part::from_bytes(&bytes[..bytes.len() - 1]).is_err());
-                Part::from_bytes(&bytes).unwrap()
+                assert!(PartialResult::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+                PartialResult::from_bytes(&bytes).unwrap()
             });
-            assert_eq!(Part::join(split).unwrap(), part);
+            assert_eq!(PartialResult::join(split).unwrap(), part);
         }
-        assert_eq!(Part::Sum(vec![]).blocks(64).len(), 1);
+        assert_eq!(PartialResult::Sum(vec![]).blocks(64).len(), 1);
     }
 }

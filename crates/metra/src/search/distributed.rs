@@ -6,8 +6,8 @@
 
 use super::scores::{Items, TILE};
 use super::top_k::{Neighbours, nearest_of};
-use crate::data::{Batch, Corpus, Keys, MemoryCorpus, Nearest, Part, RowId};
-use crate::execute::{Sample, Statistic, exactly, fold};
+use crate::data::{Batch, Corpus, Keys, MemoryCorpus, Nearest, PartialResult, RowId};
+use crate::execute::{Sample, Statistic, expect_parts, fold};
 use crate::linalg::RowBuf;
 use crate::model::{Embedding, Model, Space};
 use crate::{Error, Result};
@@ -18,7 +18,7 @@ const BLOCK_ROWS: usize = 8 * TILE;
 
 /// Embedded queries as they travel to rows, with the model that embeds these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct QueryBatch {
     /// The model's bytes; rows are compared as they are where there is none.
     model: Option<Vec<u8>>,
     space: Space,
@@ -28,7 +28,7 @@ pub struct Asked {
     centre: Vec<f32>,
 }
 
-impl Asked {
+impl QueryBatch {
     /// Ask rows as they are, compared in `space`.
     pub fn plain(space: Space, queries: &RowBuf) -> Result<Self> {
         space.check(queries.dim())?;
@@ -51,7 +51,7 @@ impl Asked {
             }
         }
         let count = queries.len().max(1) as f64;
-        Asked {
+        QueryBatch {
             model,
             space,
             dim: queries.dim() as u64,
@@ -95,7 +95,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Scored {
-    pub(crate) fn new(asked: &Asked) -> Result<Self> {
+    pub(crate) fn new(asked: &QueryBatch) -> Result<Self> {
         let dim = asked.dim as usize;
         let queries = RowBuf::from_values(asked.queries.clone(), dim)?;
         Ok(Scored {
@@ -163,7 +163,7 @@ impl Scored {
 /// query where queries are rows themselves, which are then left out.
 pub fn nearest(
     corpus: &dyn Corpus,
-    asked: &Asked,
+    asked: &QueryBatch,
     k: usize,
     own: Option<Vec<RowId>>,
 ) -> Result<Neighbours> {
@@ -175,7 +175,7 @@ pub fn nearest(
 pub fn hard_negatives(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    asked: &Asked,
+    asked: &QueryBatch,
     k: usize,
     classes: Vec<u32>,
 ) -> Result<Neighbours> {
@@ -186,7 +186,7 @@ pub fn hard_negatives(
 fn found(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    asked: &Asked,
+    asked: &QueryBatch,
     k: usize,
     skip: Skip,
 ) -> Result<Neighbours> {
@@ -217,7 +217,7 @@ pub struct Skip {
 /// What [`NearestRows`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    asked: Asked,
+    asked: QueryBatch,
     k: u64,
     skip: Skip,
 }
@@ -226,7 +226,7 @@ pub struct Wanted {
 pub struct NearestRows {
     scored: Scored,
     skip: Skip,
-    best: Part,
+    best: PartialResult,
     k: u64,
 }
 
@@ -250,14 +250,14 @@ impl Statistic for NearestRows {
         self.scored.take(sample, &mut show)
     }
 
-    fn close(mut self) -> Result<Vec<Part>> {
+    fn close(mut self) -> Result<Vec<PartialResult>> {
         let (skip, k, best) = (&self.skip, self.k, &mut self.best);
         (self.scored).flush(&mut |block| best.merge(near(block, skip, k)?))?;
         Ok(vec![self.best])
     }
 
-    fn finish(_: &Wanted, parts: Vec<Part>) -> Result<Neighbours> {
-        let [best] = exactly(parts)?;
+    fn finish(_: &Wanted, parts: Vec<PartialResult>) -> Result<Neighbours> {
+        let [best] = expect_parts(parts)?;
         let rows = best.into_nearest()?.rows;
         // Every query has as many answers as the one with the fewest.
         let k = rows.iter().map(Vec::len).min().unwrap_or(0);
@@ -270,14 +270,14 @@ impl Statistic for NearestRows {
     }
 }
 
-fn none(wanted: &Wanted) -> Part {
-    Part::Nearest(Nearest {
+fn none(wanted: &Wanted) -> PartialResult {
+    PartialResult::Nearest(Nearest {
         k: wanted.k,
         rows: vec![Vec::new(); wanted.asked.len()],
     })
 }
 
-fn near(block: &Block<'_>, skip: &Skip, k: u64) -> Result<Part> {
+fn near(block: &Block<'_>, skip: &Skip, k: u64) -> Result<PartialResult> {
     let k = usize::try_from(k)
         .unwrap_or(usize::MAX)
         .min(block.items.len());
@@ -293,5 +293,5 @@ fn near(block: &Block<'_>, skip: &Skip, k: u64) -> Result<Part> {
             .collect()
     });
     let (k, rows) = (k as u64, rows.collect());
-    Ok(Part::Nearest(Nearest { k, rows }))
+    Ok(PartialResult::Nearest(Nearest { k, rows }))
 }

@@ -5,15 +5,15 @@
 //! precision, CMC and the rest are made of. Relevant items are left out of the second count, so that
 //! nothing rests on two passes giving the same last bit.
 
-use super::evaluation::{Evaluation, Options, Tally, Ties};
+use super::evaluation::{Evaluation, EvaluationOptions, Tally, Ties};
 use super::measure::Measure;
 use super::measures::{PlaceCounts, TieGroup};
 use super::thresholds::{Space as Working, Thresholds};
-use crate::data::{Corpus, Keys, Part, RowId};
-use crate::execute::{Sample, Statistic, exactly, fold, heard, said};
+use crate::data::{Corpus, Keys, PartialResult, RowId};
+use crate::execute::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};
 use crate::linalg::RowBuf;
-use crate::search::Asked;
-use crate::search::asked::{Block, Scored};
+use crate::search::QueryBatch;
+use crate::search::distributed::{Block, Scored};
 use crate::search::scores::TILE;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -25,17 +25,21 @@ const SAID: usize = 1 << 16;
 
 /// Queries with what is right for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Questions {
-    asked: Asked,
+pub struct LabelledQueries {
+    asked: QueryBatch,
     /// Class of each query, numbered as the items' are; nothing is relevant where there is none.
     classes: Vec<Option<u32>>,
     /// Row number of each query where queries are items themselves, which are then left out.
     own: Option<Vec<RowId>>,
 }
 
-impl Questions {
+impl LabelledQueries {
     /// Items of a query's class are relevant, but the query itself.
-    pub fn new(asked: Asked, classes: Vec<Option<u32>>, own: Option<Vec<RowId>>) -> Result<Self> {
+    pub fn new(
+        asked: QueryBatch,
+        classes: Vec<Option<u32>>,
+        own: Option<Vec<RowId>>,
+    ) -> Result<Self> {
         let described = own.as_ref().map_or(classes.len(), Vec::len);
         for found in [classes.len(), described] {
             if found != asked.len() {
@@ -46,7 +50,7 @@ impl Questions {
                 ));
             }
         }
-        Ok(Questions {
+        Ok(LabelledQueries {
             asked,
             classes,
             own,
@@ -101,12 +105,12 @@ enum Answer {
 
 /// Rank all items of a corpus for every query, wherever they lie, and measure the ranking.
 /// `clusters` has what each query belongs to for the bootstrap.
-pub fn evaluate_asked(
+pub fn evaluate_distributed(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    questions: &Questions,
+    questions: &LabelledQueries,
     clusters: &[u64],
-    options: &Options<'_>,
+    options: &EvaluationOptions<'_>,
 ) -> Result<Evaluation> {
     Measure::check_ranked(&options.measures)?;
     if options.ties == Ties::Trec {
@@ -132,7 +136,7 @@ pub fn evaluate_asked(
 
 /// Scores of the relevant items of every query.
 pub struct RelevantScores {
-    questions: Questions,
+    questions: LabelledQueries,
     scored: Scored,
     shard: u64,
     found: Vec<(u32, f32)>,
@@ -140,7 +144,7 @@ pub struct RelevantScores {
 
 impl RelevantScores {
     fn collect(
-        questions: &Questions,
+        questions: &LabelledQueries,
         found: &mut Vec<(u32, f32)>,
         block: &Block<'_>,
     ) -> Result<()> {
@@ -156,11 +160,11 @@ impl RelevantScores {
 
 impl Statistic for RelevantScores {
     const NAME: &'static str = "scores of relevant rows";
-    type Spec = Questions;
+    type Spec = LabelledQueries;
     /// Increasing scores of each query.
     type Out = Vec<Vec<f32>>;
 
-    fn start(questions: &Questions, shard: u64) -> Result<Self> {
+    fn start(questions: &LabelledQueries, shard: u64) -> Result<Self> {
         Ok(RelevantScores {
             questions: questions.clone(),
             scored: Scored::new(&questions.asked)?,
@@ -174,16 +178,16 @@ impl Statistic for RelevantScores {
         (self.scored).take(sample, &mut |block| Self::collect(questions, found, block))
     }
 
-    fn close(mut self) -> Result<Vec<Part>> {
+    fn close(mut self) -> Result<Vec<PartialResult>> {
         let (questions, found) = (&self.questions, &mut self.found);
         (self.scored).flush(&mut |block| Self::collect(questions, found, block))?;
-        Ok(vec![said(self.shard, &self.found, SAID)?])
+        Ok(vec![encode_list(self.shard, &self.found, SAID)?])
     }
 
-    fn finish(questions: &Questions, parts: Vec<Part>) -> Result<Vec<Vec<f32>>> {
-        let [pairs] = exactly(parts)?;
+    fn finish(questions: &LabelledQueries, parts: Vec<PartialResult>) -> Result<Vec<Vec<f32>>> {
+        let [pairs] = expect_parts(parts)?;
         let mut scores = vec![Vec::new(); questions.asked.len()];
-        for (query, score) in heard::<(u32, f32)>(pairs)? {
+        for (query, score) in decode_list::<(u32, f32)>(pairs)? {
             let known = scores.get_mut(query as usize);
             let known = known.ok_or_else(|| Error::shape("a query", "known", query))?;
             known.push(score);
@@ -198,14 +202,14 @@ impl Statistic for RelevantScores {
 /// What [`IrrelevantCounts`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    questions: Questions,
+    questions: LabelledQueries,
     /// Increasing scores of each query's relevant items.
     relevant: Vec<Vec<f32>>,
 }
 
 /// How many irrelevant items lie nearer than each relevant one, and how many tie.
 pub struct IrrelevantCounts {
-    questions: Questions,
+    questions: LabelledQueries,
     scored: Scored,
     thresholds: Vec<Thresholds>,
     /// Items that count as irrelevant for each query.
@@ -268,7 +272,7 @@ impl Statistic for IrrelevantCounts {
         self.show(Some(sample))
     }
 
-    fn close(mut self) -> Result<Vec<Part>> {
+    fn close(mut self) -> Result<Vec<PartialResult>> {
         self.show(None)?;
         let mut counts = Vec::new();
         for thresholds in &mut self.thresholds {
@@ -276,11 +280,14 @@ impl Statistic for IrrelevantCounts {
                 counts.extend([count.below, count.equal]);
             }
         }
-        Ok(vec![Part::Count(self.irrelevant), Part::Count(counts)])
+        Ok(vec![
+            PartialResult::Count(self.irrelevant),
+            PartialResult::Count(counts),
+        ])
     }
 
-    fn finish(counted: &Counted, parts: Vec<Part>) -> Result<Vec<PlaceCounts>> {
-        let [irrelevant, counts] = exactly(parts)?;
+    fn finish(counted: &Counted, parts: Vec<PartialResult>) -> Result<Vec<PlaceCounts>> {
+        let [irrelevant, counts] = expect_parts(parts)?;
         let (irrelevant, counts) = (irrelevant.into_count()?, counts.into_count()?);
         let expected: usize = (counted.relevant.iter()).map(|s| groups(s).count()).sum();
         if counts.len() != 2 * expected || irrelevant.len() != counted.relevant.len() {
@@ -327,14 +334,14 @@ mod tests {
         seed: 3,
     };
 
-    fn options() -> Options<'static> {
-        Options {
+    fn options() -> EvaluationOptions<'static> {
+        EvaluationOptions {
             measures: vec![
                 Measure::AveragePrecision,
                 Measure::PrecisionAt(5),
                 Measure::CmcAt(1),
             ],
-            ..Options::default()
+            ..EvaluationOptions::default()
         }
     }
 
@@ -348,13 +355,14 @@ mod tests {
         let labels = Labels::from_numbers(&set.classes).unwrap();
         let rows = RowBuf::from_values(corpus.rows().values().to_vec(), 5).unwrap();
         for space in Space::ALL {
-            let asked = Asked::plain(space, &rows).unwrap();
+            let asked = QueryBatch::plain(space, &rows).unwrap();
             let classes = labels.of().iter().map(|class| Some(*class)).collect();
             let own = Some((0..700).collect());
-            let questions = Questions::new(asked, classes, own).unwrap();
+            let questions = LabelledQueries::new(asked, classes, own).unwrap();
             let clusters: Vec<u64> = labels.of().iter().map(|c| u64::from(*c)).collect();
             let keys = Keys::Class(labels.of());
-            let found = evaluate_asked(&corpus, keys, &questions, &clusters, &options()).unwrap();
+            let found =
+                evaluate_distributed(&corpus, keys, &questions, &clusters, &options()).unwrap();
             let truth = LeaveOneOut(&labels);
             let expected = evaluate(space, &corpus, &corpus, &truth, &options()).unwrap();
             close(&found, &expected);
@@ -372,11 +380,12 @@ mod tests {
             .collect();
         assert!(classes.contains(&None));
         let rows = RowBuf::from_values(asking.corpus.rows().values().to_vec(), 5).unwrap();
-        let asked = Asked::plain(Space::SquaredL2, &rows).unwrap();
-        let questions = Questions::new(asked, classes, None).unwrap();
+        let asked = QueryBatch::plain(Space::SquaredL2, &rows).unwrap();
+        let questions = LabelledQueries::new(asked, classes, None).unwrap();
         let clusters: Vec<u64> = theirs.of().iter().map(|c| u64::from(*c)).collect();
         let keys = Keys::Class(labels.of());
-        let found = evaluate_asked(&set.corpus, keys, &questions, &clusters, &options()).unwrap();
+        let found =
+            evaluate_distributed(&set.corpus, keys, &questions, &clusters, &options()).unwrap();
         let truth = AgainstGallery::new(&theirs, &labels);
         let (space, asking) = (Space::SquaredL2, &asking.corpus);
         let expected = evaluate(space, asking, &set.corpus, &truth, &options()).unwrap();

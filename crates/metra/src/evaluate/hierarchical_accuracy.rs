@@ -14,17 +14,17 @@ use crate::supervision::{Labels, Tree};
 
 /// Classes of asked rows and classes that can be found, as nodes of one tree.
 #[derive(Debug, Clone)]
-pub struct Kin<'a> {
+pub struct HierarchicalAccuracy<'a> {
     tree: &'a Tree,
     asked: Vec<u32>,
     found: Vec<u32>,
     root_height: f64,
 }
 
-impl<'a> Kin<'a> {
+impl<'a> HierarchicalAccuracy<'a> {
     /// The classes of `asked` and of `found`, each numbered for itself, must be nodes of the tree.
     pub fn new(tree: &'a Tree, asked: &Labels, found: &Labels) -> Result<Self> {
-        Ok(Kin {
+        Ok(HierarchicalAccuracy {
             tree,
             root_height: f64::from(tree.root_height()),
             asked: tree.nodes(asked)?,
@@ -69,7 +69,7 @@ mod tests {
         let tree = Tree::from_edges(&edges).unwrap();
         let asked = Labels::from_names(&["poodle", "dog", "chair"]).unwrap();
         let found = Labels::from_names(&["poodle", "beagle", "tabby", "dog", "chair"]).unwrap();
-        let kin = Kin::new(&tree, &asked, &found).unwrap();
+        let kin = HierarchicalAccuracy::new(&tree, &asked, &found).unwrap();
         let number = |labels: &Labels, name: &str| {
             let mut classes = 0..labels.classes() as u32;
             classes.find(|class| labels.name(*class) == name).unwrap()
@@ -95,6 +95,6 @@ mod tests {
         }
         assert_eq!(kin.accuracy(0, u32::MAX), 0.0);
         let sofa = Labels::from_names(&["sofa"]).unwrap();
-        assert!(Kin::new(&tree, &sofa, &found).is_err());
+        assert!(HierarchicalAccuracy::new(&tree, &sofa, &found).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Which ways a metric has, which of them fits a wish, and why the others do not.
 
-use super::{Affine, Distance, Form, Input, Plan, Surveyed, Way, Wish};
+use super::{Affine, Distance, Form, Input, Plan, PlanConstraints, PlanReport, Strategy};
 use crate::data::Narrowing;
 use crate::model::{Chain, Embedding, Map, Signs, Space};
 use crate::{Error, Result};
@@ -11,7 +11,7 @@ const LARGEST_SCALE: f64 = (1_u64 << 60) as f64;
 
 /// A way that this metric does not have, with the reason.
 struct Refusal {
-    way: Way,
+    way: Strategy,
     reason: String,
 }
 
@@ -24,19 +24,19 @@ pub(super) fn all(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Pl
 pub(super) fn survey(
     chain: &Chain,
     narrowing: Option<&Narrowing>,
-    wish: &Wish,
-) -> Result<Vec<Surveyed>> {
+    wish: &PlanConstraints,
+) -> Result<Vec<PlanReport>> {
     if wish.distances.is_empty() {
         let expected = "at least one of l2, ip and cosine";
         return Err(Error::parameter("the store's distances", expected, "none"));
     }
     let surveyed = ways(chain, narrowing)?.into_iter().map(|way| match way {
-        Ok(plan) => Surveyed {
+        Ok(plan) => PlanReport {
             way: plan.way(),
             refusal: against(&plan, wish),
             plan: Some(plan),
         },
-        Err(Refusal { way, reason }) => Surveyed {
+        Err(Refusal { way, reason }) => PlanReport {
             way,
             plan: None,
             refusal: Some(reason),
@@ -46,7 +46,11 @@ pub(super) fn survey(
 }
 
 /// What [`Plan::choose`] gives.
-pub(super) fn choose(chain: &Chain, narrowing: Option<&Narrowing>, wish: &Wish) -> Result<Plan> {
+pub(super) fn choose(
+    chain: &Chain,
+    narrowing: Option<&Narrowing>,
+    wish: &PlanConstraints,
+) -> Result<Plan> {
     let mut refusals = Vec::new();
     for found in survey(chain, narrowing, wish)? {
         let name = found.name();
@@ -62,7 +66,7 @@ pub(super) fn choose(chain: &Chain, narrowing: Option<&Narrowing>, wish: &Wish) 
 }
 
 /// Why an exact plan does not fit the wish.
-fn against(plan: &Plan, wish: &Wish) -> Option<String> {
+fn against(plan: &Plan, wish: &PlanConstraints) -> Option<String> {
     if wish.way.is_some_and(|way| way != plan.way()) {
         return Some("another way was asked for".into());
     }
@@ -121,48 +125,51 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
         centre: None,
         signs,
     };
-    let over_input = |way: Way, form: fn(Arc<Input>) -> Form| {
+    let over_input = |way: Strategy, form: fn(Arc<Input>) -> Form| {
         let input = whole(&input).map_err(|reason| Refusal { way, reason })?;
         Ok(plan(form(input), Distance::InnerProduct))
     };
     let query_only = || {
         let found = query_only(chain.space(), &input).map_err(|reason| Refusal {
-            way: Way::QueryOnly,
+            way: Strategy::QueryOnly,
             reason,
         })?;
         Ok(plan(Form::Input(found.0), found.1))
     };
-    let refuse = |way: Way, reason: &str| {
+    let refuse = |way: Strategy, reason: &str| {
         Err(Refusal {
             way,
             reason: reason.into(),
         })
     };
     let mapped = Form::Mapped { untouched };
-    let not_cosine = refuse(Way::Rescaled, "serves metrics compared by cosine");
-    let not_squared = refuse(Way::ExtraCoordinate, "serves metrics compared by euclid");
+    let not_cosine = refuse(Strategy::Rescaled, "serves metrics compared by cosine");
+    let not_squared = refuse(
+        Strategy::ExtraCoordinate,
+        "serves metrics compared by euclid",
+    );
     let indefinite = !signs.is_definite();
     Ok(match chain.space() {
         Space::SquaredL2 if indefinite => vec![
             refuse(
-                Way::Mapped,
+                Strategy::Mapped,
                 "no store has directions that count against a distance: one more coordinate holds \
                  their part (extra-coordinate)",
             ),
             refuse(
-                Way::QueryOnly,
+                Strategy::QueryOnly,
                 "every item's own part of the distance counts, and a query cannot know it: one more \
                  coordinate of the items can (extra-coordinate)",
             ),
             Ok(plan(Form::MappedAndNorm, Distance::InnerProduct)),
-            over_input(Way::ExtraCoordinate, Form::InputAndNorm),
+            over_input(Strategy::ExtraCoordinate, Form::InputAndNorm),
             not_cosine,
         ],
         Space::SquaredL2 => vec![
             Ok(plan(mapped, Distance::SquaredL2)),
             query_only(),
             Ok(plan(Form::MappedAndNorm, Distance::InnerProduct)),
-            over_input(Way::ExtraCoordinate, Form::InputAndNorm),
+            over_input(Strategy::ExtraCoordinate, Form::InputAndNorm),
             not_cosine,
         ],
         Space::InnerProduct => vec![
@@ -176,7 +183,7 @@ fn ways(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Result<Plan,
             Ok(plan(Form::UnitLength, Distance::InnerProduct)),
             Ok(plan(Form::UnitLength, Distance::SquaredL2)),
             query_only(),
-            over_input(Way::Rescaled, Form::Rescaled),
+            over_input(Strategy::Rescaled, Form::Rescaled),
             not_squared,
         ],
         Space::Blocks { .. } => vec![Ok(plan(Form::Candidates, Distance::SquaredL2))],
