@@ -100,6 +100,10 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>> {
             findings.extend(layering::check(&file.path, text));
         }
     }
+    let texts: Vec<(&str, &str)> = (files.iter())
+        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
+        .collect();
+    findings.extend(structure::findings(&texts));
     findings.sort();
     Ok(findings)
 }

@@ -4,9 +4,9 @@
 use anyhow::Result;
 use anyhow::{Error, anyhow};
 
-/// Declares verbs that this build does not have, as `module::Type, verb, feature`.
+/// Declares verbs that this build does not have, as `module Type, verb, feature, outcome`.
 macro_rules! absent {
-    ($($module:ident::$type:ident, $verb:literal, $feature:literal, $done:ty;)*) => {$(
+    ($($module:ident $type:ident, $verb:literal, $feature:literal, $done:ty;)*) => {$(
         pub(crate) mod $module {
             /// A verb that this build does not have.
             #[derive(clap::Args)]

@@ -1,7 +1,5 @@
 //! The command's help: its verbs in groups, in the order in which they are met.
 
-use crate::Command;
-use clap::CommandFactory;
 use std::fmt::Write;
 
 /// Headings with their verbs.
@@ -25,9 +23,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("This command", &["completions", "man"]),
 ];
 
-/// The command with its verbs grouped in its help.
-pub(crate) fn command() -> clap::Command {
-    let command = Command::command();
+/// A command with its verbs grouped in its help.
+pub(crate) fn grouped(command: clap::Command) -> clap::Command {
     let mut verbs = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(verbs, "{heading}:");
@@ -49,6 +46,8 @@ pub(crate) fn command() -> clap::Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Command;
+    use clap::CommandFactory;
     use std::collections::BTreeSet;
 
     #[test]
@@ -69,7 +68,7 @@ mod tests {
 
     #[test]
     fn short_help_of_train_fits_a_screen() {
-        let mut command = command();
+        let mut command = grouped(Command::command());
         let train = command.find_subcommand_mut("train").unwrap();
         let short = train.render_help().to_string();
         let long = train.render_long_help().to_string();
@@ -95,6 +94,6 @@ mod tests {
 
     #[test]
     fn arguments_are_well_formed() {
-        command().debug_assert();
+        grouped(Command::command()).debug_assert();
     }
 }

@@ -24,13 +24,13 @@ mod ranker;
 mod split_args;
 
 use anyhow::Result;
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Learn what "similar" means for vectors you already have, and measure by how much it helps.
 #[derive(Parser)]
 #[command(name = "metra", version, arg_required_else_help = true)]
-pub(crate) struct Command {
+struct Command {
     #[command(flatten)]
     common: args::Common,
     #[command(subcommand)]
@@ -96,7 +96,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let matches = help::command().get_matches();
+    let matches = help::grouped(Command::command()).get_matches();
     let mut command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let (Verb::Compare(verb), Some((_, given))) = (&mut command.verb, matches.subcommand()) {
         verb.note_given(given);
@@ -152,8 +152,8 @@ fn run(verb: Verb, common: &args::Common) -> Result<ExitCode> {
         Verb::Pages(verb) => verb.run(common),
         Verb::Shard(verb) => verb.run(common).map(done),
         Verb::Cluster(verb) => verb.run(common).map(done),
-        Verb::Completions(verb) => verb.run(help::command()).map(done),
-        Verb::Man(verb) => verb.run(&help::command()).map(done),
+        Verb::Completions(verb) => verb.run(help::grouped(Command::command())).map(done),
+        Verb::Man(verb) => verb.run(&help::grouped(Command::command())).map(done),
     })
 }
 

@@ -1,26 +1,29 @@
-//! Metra learns what "similar" means for vectors that already exist, so that the right answers
-//! rank first, and says honestly by how much.
+//! Metra learns what "similar" means for vectors that already exist, so that the right answers rank first,
+//! and measures by how much, with a confidence interval.
 //!
-//! The modules follow the way of a vector: [`data`] (where vectors lie) and [`supervision`] (what
-//! is relevant to what) make a [`learn::Problem`]; a learner of [`learn`] turns it into a
-//! [`metric`]; [`search`] ranks with it; [`evaluate`] judges the ranking; [`study`] chooses
-//! settings on held-out parts and states the gain with an interval.
+//! The data flow is one: a [`Dataset`] (vectors with supervision) and a [`Pipeline`] (preprocessing, a
+//! method and a score) give a [`Model`], which embeds, searches, evaluates and saves itself. An
+//! [`Experiment`] adds splits, tuning and the comparison with baselines.
 //!
 //! ```
-//! use metra::Dataset;
-//! use metra::data::synthetic::Nuisance;
-//! use metra::methods::Warca;
-//! use metra::model::Map;
-//! use metra::supervision::{Labels, Supervision};
-//! use metra::training::{Method, Run};
+//! use metra::{Dataset, Model, Pipeline, Protocol, methods::Warca, supervision::Labels};
+//! # let set = metra::data::synthetic::Nuisance { classes: 10, signal: 4, noise: 12, seed: 7 };
+//! # let (train, test) = (set.rows(300), set.rows(500));
+//! # let (values, classes) = (train.corpus.rows().values().to_vec(), train.classes);
+//! # let (new_values, new_classes) = (&test.corpus.rows().values()[300 * 16..], &test.classes[300..]);
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let file = folder.path().join("m.safetensors");
 //!
-//! // 40 classes that differ in 4 of 16 coordinates; the other 12 are loud noise.
-//! let set = Nuisance { classes: 40, signal: 4, noise: 12, seed: 7 }.rows(320);
-//! let supervision = Supervision::labels(Labels::from_numbers(&set.classes)?);
-//! let data = Dataset::new(&set.corpus, &supervision)?;
-//! let method = Warca { rank: 4, ..Warca::default() }.checked()?;
-//! let Map::LowRank(map) = method.fit(&data, &mut Run::new(1))? else { unreachable!() };
-//! assert_eq!(map.output_dim(), 4);
+//! // `values` are vectors of dimension 16, one after the other; `classes` has one label for each.
+//! let data = Dataset::builder((&values[..], 16)).labels(Labels::from_numbers(&classes)?).build()?;
+//! let new = Dataset::builder((new_values, 16)).labels(Labels::from_numbers(new_classes)?).build()?;
+//! let model = Pipeline::new(Warca { rank: 4, ..Warca::default() }).prepare("centre")?.fit(&data)?;
+//! let nearest = model.search(data.items(), new.items(), 10)?.ids_of(0).to_vec();
+//! let scores = model.evaluate(&new, Protocol::LeaveOneOut)?; // mAP and others, for each query
+//! model.save(&file)?;
+//! assert_eq!(Model::load(&file)?.output_dim(), 4);
+//! # assert_eq!(nearest.len(), 10);
+//! # assert!(scores.mean(metra::evaluate::Measure::AveragePrecision) > 0.8);
 //! # Ok::<(), metra::Error>(())
 //! ```
 //!
@@ -45,5 +48,6 @@ pub mod training;
 
 pub use dataset::Dataset;
 pub use error::{Error, Result};
+pub use experiment::{Experiment, Protocol};
 pub use model::Model;
 pub use pipeline::Pipeline;

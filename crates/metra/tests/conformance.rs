@@ -3,7 +3,7 @@
 //! WARCA can be set to work.
 
 use metra::Dataset;
-use metra::data::synthetic::{Labelled, Nuisance};
+use metra::data::synthetic::{LabelledVectors, Nuisance};
 use metra::data::{Corpus, RowId, Storage, Subset};
 use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, Qrels, Truth, evaluate};
 use metra::model::{Chain, Map, Side, Space, embed_corpus};
@@ -149,7 +149,7 @@ fn build(name: &str, settings: &[(&str, &str)]) -> Box<dyn AnyMethod> {
     find(name).unwrap().build(&settings).unwrap()
 }
 
-fn by_labels(set: &Labelled) -> Supervision {
+fn by_labels(set: &LabelledVectors) -> Supervision {
     Supervision::labels(Labels::from_numbers(&set.classes).unwrap())
 }
 

@@ -3,7 +3,7 @@
     pip install torch==2.15.0 pytorch-metric-learning==2.9.0
     python tests/oracles/constants/in_batch_losses.py
 
-What it prints stands as constants in crates/metra/src/learn/in_batch/oracle.rs. It is run by hand,
+What it prints stands as constants in crates/metra/src/training/in_batch/oracle_tests.rs. It is run by hand,
 not by tests/oracles/run: torch takes gigabytes and the constants change only with the batch here.
 
 Where its definitions are not the papers', or not ours:

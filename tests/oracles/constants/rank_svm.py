@@ -3,7 +3,7 @@ ordered and similar pairs by scipy's minimiser of the listed objective.
 
     python tests/oracles/constants/rank_svm.py
 
-What it prints stands as constants in crates/metra/src/learn/qwise/rank_svm.rs. Run by hand.
+What it prints stands as constants in crates/metra/src/methods/qwise/rank_svm.rs. Run by hand.
 """
 
 import math

@@ -1,4 +1,4 @@
-# The values that the tests of ITML (crates/metra/src/learn/itml/oracle_tests.rs) are held against:
+# The values that the tests of ITML (crates/metra/src/methods/itml/oracle_tests.rs) are held against:
 # metric-learn's matrix after two cycles and at the end, and the primal objective there.
 #
 # metric-learn 0.7.0 has the same gamma: it weighs the divergence of the bounds against that of the

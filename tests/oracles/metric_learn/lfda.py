@@ -1,4 +1,4 @@
-# The values that the test of LFDA (crates/metra/src/learn/lfda/oracle_tests.rs) is held against:
+# The values that the test of LFDA (crates/metra/src/methods/lfda/oracle_tests.rs) is held against:
 # squared distances after metric-learn's LFDA on a set that a formula makes.
 #
 # The plain scaling alone: metric-learn 0.7.0 adds the local spread within classes to the mixed one

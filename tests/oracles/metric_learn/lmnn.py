@@ -1,4 +1,4 @@
-# The values that the tests of LMNN (crates/metra/src/learn/lmnn/oracle_tests.rs) are held against:
+# The values that the tests of LMNN (crates/metra/src/methods/lmnn/oracle_tests.rs) are held against:
 # metric-learn's objective and gradient at given maps, and the objective where it stops by itself.
 #
 # metric-learn 0.7.0 counts as we do: `regularization` weighs the pull of every target, what is left

@@ -1,4 +1,4 @@
-# The values that the tests of NCA (crates/metra/src/learn/nca/oracle_tests.rs) are held against:
+# The values that the tests of NCA (crates/metra/src/methods/nca/oracle_tests.rs) are held against:
 # objective and gradient of metric-learn and of scikit-learn at given maps, and the mean chance that
 # they reach.
 #

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::Finding;
 use crate::source::{is_word, tokens};
 use crate::structure::sources::Source;
 
@@ -27,56 +26,22 @@ pub(crate) const WORDS: [&str; 16] = [
     "heard",
 ];
 
-/// One private word inside a name.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Occurrence<'a> {
-    pub(crate) path: &'a str,
-    pub(crate) line: usize,
-    pub(crate) name: &'a str,
-    pub(crate) word: &'static str,
-}
-
-/// Every private word in the code's names; one that stands twice in a name counts twice.
-pub(crate) fn occurrences<'a>(sources: &'a [Source<'a>]) -> Vec<Occurrence<'a>> {
-    let mut found = Vec::new();
+/// How often each word stands in the code's names; one that stands twice in a name counts twice.
+pub(crate) fn counts(sources: &[Source<'_>]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::from(WORDS.map(|word| (word, 0)));
     for source in sources {
         for token in tokens(&source.code) {
             if !token.text.starts_with(is_word) {
                 continue;
             }
             for part in parts(token.text) {
-                let known = WORDS.iter().find(|word| part.eq_ignore_ascii_case(word));
-                found.extend(known.map(|word| Occurrence {
-                    path: source.path,
-                    line: token.line,
-                    name: token.text,
-                    word,
-                }));
+                if let Some(word) = WORDS.iter().find(|word| part.eq_ignore_ascii_case(word)) {
+                    *counts.entry(word).or_default() += 1;
+                }
             }
         }
     }
-    found
-}
-
-/// How often each word occurs.
-pub(crate) fn counts(occurrences: &[Occurrence<'_>]) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::from(WORDS.map(|word| (word, 0)));
-    for occurrence in occurrences {
-        *counts.entry(occurrence.word).or_default() += 1;
-    }
     counts
-}
-
-/// One finding for each occurrence.
-pub(crate) fn findings(occurrences: &[Occurrence<'_>]) -> Vec<Finding> {
-    let finding = |found: &Occurrence<'_>| {
-        let message = format!(
-            "`{}` has the private word `{}`; expected a word of the field",
-            found.name, found.word
-        );
-        Finding::new(found.path, found.line, message)
-    };
-    occurrences.iter().map(finding).collect()
 }
 
 /// The words of a name: `row_count`, `rowCount` and `RowCount` → row, count.
@@ -117,14 +82,9 @@ mod tests {
         let text = "// told\nmod told;\nfn as_told(kind: Kin) -> &'static str { \"told\" }\n\
                     const TOLD: u8 = background;\n#[cfg(test)]\nmod tests { fn told() {} }";
         let sources = sources(&[("python/src/lib.rs", text), ("docs/told.md", "told")]);
-        let found = occurrences(&sources);
-        let mut counts = counts(&found);
+        let mut counts = counts(&sources);
         assert_eq!(counts.len(), WORDS.len());
         counts.retain(|_, number| *number > 0);
         assert_eq!(counts, [("kin", 1), ("told", 3)].into());
-        let findings = findings(&found);
-        assert_eq!(findings.len(), 4);
-        assert_eq!(findings[1].line, 3);
-        assert!(findings[1].message.starts_with("`as_told`"));
     }
 }

@@ -38,18 +38,18 @@ pub(crate) mod train;
 
 #[cfg(not(feature = "cluster"))]
 crate::feature_off::absent! {
-    cluster::Cluster, "cluster", "cluster", ();
-    shard::Shard, "shard", "cluster", ();
+    cluster Cluster, "cluster", "cluster", ();
+    shard Shard, "shard", "cluster", ();
 }
 #[cfg(not(feature = "images"))]
 crate::feature_off::absent! {
-    features::Features, "features", "images", ();
-    sheets::Sheets, "sheets", "images", ();
-    pages::Pages, "pages", "images", std::process::ExitCode;
+    features Features, "features", "images", ();
+    sheets Sheets, "sheets", "images", ();
+    pages Pages, "pages", "images", std::process::ExitCode;
 }
 #[cfg(not(feature = "postgres"))]
 crate::feature_off::absent! {
-    push::Push, "push", "postgres", ();
-    pull::Pull, "pull", "postgres", ();
-    models::Models, "models", "postgres", ();
+    push Push, "push", "postgres", ();
+    pull Pull, "pull", "postgres", ();
+    models Models, "models", "postgres", ();
 }

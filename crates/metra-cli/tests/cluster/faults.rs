@@ -4,7 +4,7 @@
 use crate::processes::{Executor, Program, Scheduler, metra};
 use crate::tables::Made;
 use metra::execute::moments;
-use metra_engine::{Cut, Engine, Progress, TableCorpus};
+use metra_engine::{Cut, Engine, PassProgress, TableCorpus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn covariance(engine: &Engine, made: &Made) -> metra_engine::Result<Vec<u64>> {
 }
 
 /// An engine that tells how far the pass over all rows is.
-fn watched(scheduler: &Scheduler) -> (Engine, Receiver<Progress>) {
+fn watched(scheduler: &Scheduler) -> (Engine, Receiver<PassProgress>) {
     let (send, progress) = channel();
     let engine = Engine::cluster(&scheduler.url()).unwrap();
     let engine = engine.with_watch(move |progress| {
@@ -46,10 +46,10 @@ fn watched(scheduler: &Scheduler) -> (Engine, Receiver<Progress>) {
 
 /// Wait until so many tasks are done.
 fn until(
-    progress: &Receiver<Progress>,
+    progress: &Receiver<PassProgress>,
     what: &str,
-    wanted: impl Fn(&Progress) -> bool,
-) -> Progress {
+    wanted: impl Fn(&PassProgress) -> bool,
+) -> PassProgress {
     let began = Instant::now();
     loop {
         let left = Duration::from_secs(60).saturating_sub(began.elapsed());

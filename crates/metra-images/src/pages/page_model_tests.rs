@@ -3,7 +3,7 @@
 use super::*;
 use crate::Picture;
 use crate::pages::Precision;
-use crate::pages::described::by_hand;
+use crate::pages::descriptors::by_hand;
 use image::Rgb;
 use metra::evaluate::dissimilarities;
 use metra::random::Stream;

@@ -1,8 +1,8 @@
 //! A corpus that is borrowed or owned, so that a data set can hold either.
 
-use super::{Corpus, MemoryCorpus};
+use super::{BorrowedCorpus, Corpus, MemoryCorpus};
 use crate::Result;
-use crate::linalg::RowBuf;
+use crate::linalg::{RowBuf, Rows};
 use std::ops::Deref;
 
 /// A corpus that is borrowed or owned.
@@ -75,5 +75,13 @@ impl<'a> IntoCorpus<'a> for RowBuf {
 impl<'a> IntoCorpus<'a> for MemoryCorpus {
     fn into_corpus(self) -> Result<CorpusRef<'a>> {
         Ok(CorpusRef::Owned(Box::new(self)))
+    }
+}
+
+/// Values one row after the other, and the dimension.
+impl<'a> IntoCorpus<'a> for (&'a [f32], usize) {
+    fn into_corpus(self) -> Result<CorpusRef<'a>> {
+        let corpus = BorrowedCorpus::new(Rows::new(self.0, self.1)?)?;
+        Ok(CorpusRef::Owned(Box::new(corpus)))
     }
 }

@@ -121,7 +121,7 @@ fn permutations(values: &[f32]) -> Vec<Vec<f32>> {
 fn five_items_by_hand() {
     // Order: wrong, right, wrong, right, wrong. R = 2.
     let found = counts(&[&[0.0], &[1.0], &[0.0], &[1.0], &[0.0]]);
-    let value = |measure| found.value(measure, Gain::Linear);
+    let value = |measure| found.value(measure, GradeGain::Linear);
     // AP = (1/2 + 2/4) / 2 = 1/2.
     assert_eq!(value(Measure::AveragePrecision), 0.5);
     // First right item at rank 2.
@@ -153,9 +153,9 @@ fn graded_gains_by_hand() {
     // 7 + 1/log2(3).
     let found = counts(&[&[1.0], &[3.0]]);
     let log3 = 3.0_f64.log2();
-    let linear = found.value(Measure::Ndcg, Gain::Linear);
+    let linear = found.value(Measure::Ndcg, GradeGain::Linear);
     assert!((linear - (1.0 + 3.0 / log3) / (3.0 + 1.0 / log3)).abs() < 1e-15);
-    let exponential = found.value(Measure::NdcgAt(10), Gain::Exponential);
+    let exponential = found.value(Measure::NdcgAt(10), GradeGain::Exponential);
     assert!((exponential - (1.0 + 7.0 / log3) / (7.0 + 1.0 / log3)).abs() < 1e-15);
 }
 
@@ -178,7 +178,7 @@ fn ties_are_the_mean_over_all_orders() {
                 .map(|order| by_definition(measure, order))
                 .sum::<f64>()
                 / orders.len() as f64;
-            let value = found.value(measure, Gain::Linear);
+            let value = found.value(measure, GradeGain::Linear);
             assert!(
                 (value - mean).abs() < 1e-12,
                 "{measure} of {groups:?}: {value}, not {mean}"
@@ -188,7 +188,7 @@ fn ties_are_the_mean_over_all_orders() {
         found.add_first_rank(&mut curve);
         for cut in 1..=8_u32 {
             let sum: f64 = curve[..cut as usize].iter().sum();
-            let expected = found.value(Measure::CmcAt(cut), Gain::Linear);
+            let expected = found.value(Measure::CmcAt(cut), GradeGain::Linear);
             assert!((sum - expected).abs() < 1e-12);
         }
     }
@@ -200,13 +200,16 @@ fn a_constant_score_is_worth_chance() {
     let mut group = vec![0.0; 99];
     group.push(1.0);
     let found = counts(&[&group]);
-    let value = |measure| found.value(measure, Gain::Linear);
+    let value = |measure| found.value(measure, GradeGain::Linear);
     assert!((value(Measure::CmcAt(1)) - 0.01).abs() < 1e-12);
     assert_eq!(value(Measure::Auc), 0.5);
     assert!((value(Measure::CmcArea) - 0.505).abs() < 1e-12);
     // AP of one item is 1/rank: the mean of 1/i, H(100)/100 = 0.0518738.
     assert!((value(Measure::AveragePrecision) - 0.051_873_775).abs() < 1e-8);
-    assert_eq!(counts(&[&[1.0]]).value(Measure::Auc, Gain::Linear), 0.5);
+    assert_eq!(
+        counts(&[&[1.0]]).value(Measure::Auc, GradeGain::Linear),
+        0.5
+    );
 }
 
 #[test]

@@ -232,7 +232,7 @@ mod tests {
             fold(&[11, 21, 31], &[0.0, 0.0, 1.0], &[1.0, 1.0, 1.0], &[11]),
             fold(&[12], &[1.0], &[0.0], &[]),
         ];
-        let pooled = pool(&folds, 1).unwrap();
+        let pooled = pool(&folds.each_ref(), 1).unwrap();
         let row = pooled.rows[0].1;
         // Means over the four queries, not over the two folds; 11 and 12 are one cluster.
         assert_eq!((row.base, row.learned), (0.5, 0.75));

@@ -13,6 +13,7 @@ mod evaluation;
 mod folds;
 mod gate;
 mod holdout;
+mod model_evaluation;
 mod protocol;
 mod ranked;
 mod repeat;

@@ -258,7 +258,8 @@ impl Model {
     }
 
     /// Write the model so that the file is either whole or not there.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         let bytes = self.to_bytes()?;
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -272,7 +273,8 @@ impl Model {
     }
 
     /// Read a model file.
-    pub fn load(path: &Path) -> Result<Self> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         use std::io::Read;
         let io = |e| Error::io(path, e);
         let mut file = std::fs::File::open(path).map_err(io)?;

@@ -7,6 +7,7 @@
 mod attributes;
 mod candidates;
 pub(crate) mod distributed;
+mod model_search;
 mod rerank;
 pub(crate) mod scores;
 mod top_k;

@@ -4,7 +4,7 @@
 use super::*;
 use crate::data::synthetic::Nuisance;
 use crate::dataset::Dataset;
-use crate::evaluate::{Empty, Gain as NdcgGain, Measure, Ties};
+use crate::evaluate::{Empty, GradeGain as NdcgGain, Measure, Ties};
 use crate::experiment::{
     Claim, ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Portion, Protocol,
     hold_out,

@@ -119,7 +119,7 @@ fn after(map: &Map, scores: &LowRank) -> Result<Map> {
 mod tests {
     use super::*;
     use crate::data::MemoryCorpus;
-    use crate::data::synthetic::{Labelled, Nuisance};
+    use crate::data::synthetic::{LabelledVectors, Nuisance};
     use crate::supervision::{ClassOrdering, Labels, Orderings};
     use crate::training::Schedule;
 
@@ -130,7 +130,7 @@ mod tests {
         seed: 5,
     };
 
-    fn ordered(set: &Labelled) -> Supervision {
+    fn ordered(set: &LabelledVectors) -> Supervision {
         let labels = Labels::from_numbers(&set.classes).unwrap();
         let orderings = [("one", "0<1<2<3"), ("two", "3<1<0~2"), ("three", "2<0<3<1")];
         let orderings = orderings.map(|(name, text)| ClassOrdering::parse(name, text).unwrap());

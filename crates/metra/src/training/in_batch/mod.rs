@@ -15,7 +15,7 @@
 pub(crate) mod batch;
 pub(crate) mod cosines;
 #[cfg(test)]
-mod oracle;
+mod oracle_tests;
 
 use super::Run;
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
