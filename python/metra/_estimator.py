@@ -16,7 +16,7 @@ from ._arrays import as_rows, unpacked, working_type
 from ._names import library_name, parameter_name
 from ._pairs import Distance, as_distance, two_sides
 from ._progress import watcher
-from ._told import names, told
+from ._supervision import names, supervision
 from ._verdicts import Verdicts
 from ._words import listed, threads
 
@@ -121,8 +121,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             _check_rows(cameras, X, "cameras")
         if queries is not None:
             queries = as_rows(queries)
-        said = told(
-            y if self._needs != "nothing" else np.zeros(len(X), dtype=np.int64),
+        said = supervision(
+            y if self._needs != "nothing" or qrels is not None else np.zeros(len(X), dtype=np.int64),
             qrels=qrels,
             pairs=pairs,
             triplets=triplets,
@@ -360,7 +360,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = self._vectors(X)
         _check_rows(y, X, "y")
-        said = told(y, cameras=cameras)
+        said = supervision(y, cameras=cameras)
         self.model_ = _metra.calibrate(
             self.model_, X, said, false_match_rate, 0, threads(self.n_jobs)
         )

@@ -9,7 +9,7 @@ from typing import Any
 from . import _metra
 from ._names import class_name, library_name
 from ._progress import watcher
-from ._told import told
+from ._supervision import supervision
 from ._words import listed, threads
 
 
@@ -196,7 +196,7 @@ def compare(
         "log": log,
         "threads": threads(n_jobs),
     }
-    said = told(
+    said = supervision(
         y,
         qrels=qrels,
         pairs=pairs,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _metra
-from ._told import told
+from ._supervision import supervision
 from ._words import listed, threads
 
 
@@ -155,7 +155,7 @@ def evaluate(
         "seed": seed,
         "threads": threads(n_jobs),
     }
-    said = told(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
+    said = supervision(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
     searched = searched_said = None
     if classifier is not None and gallery is None:
         raise ValueError("a classifier needs a gallery: the rows whose classes are known, as (X, y)")
@@ -163,7 +163,7 @@ def evaluate(
         if not isinstance(gallery, (tuple, list)) or len(gallery) not in (2, 3):
             raise ValueError("gallery must be (X, y) or (X, y, cameras)")
         searched, searched_y, *rest = gallery
-        searched_said = told(searched_y, cameras=rest[0] if rest else None)
+        searched_said = supervision(searched_y, cameras=rest[0] if rest else None)
     return Evaluation(
         _metra.judge(question, model, X, queries, said, searched, searched_said)
     )
@@ -230,7 +230,7 @@ def agreement(
     if pairs is None and triplets is None and quadruplets is None:
         raise ValueError("give pairs, triplets or quadruplets to judge by")
     model, score = _judged(metric)
-    said = told(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
+    said = supervision(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
     return _metra.agree(model, score, base, X, said, seed, threads(n_jobs))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays import as_rows
 from .._metra import DataError, MetraError, ParameterError, Plan
-from .._told import names
+from .._supervision import names
 
 # An identifier, as the caller gives it and gets it back.
 Id = int | str

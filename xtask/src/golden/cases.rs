@@ -8,7 +8,7 @@ pub(super) const SUPERVISION: &[(&str, &str)] = &[
     ("labels", "items.csv --vector v --label class"),
     (
         "cameras",
-        "items.csv --vector v --label class --camera camera --holdout identities --prepare sqrt+centre-per-camera",
+        "items.csv --vector v --label class --camera camera --holdout identities --prepare sqrt+centre-groups",
     ),
     (
         "qrels",
@@ -112,7 +112,7 @@ pub(super) const VERBS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "eval/cross-camera",
-        "eval m.safetensors items.csv --vector v --label class --camera camera --protocol cross-camera --rerank default",
+        "eval m.safetensors items.csv --vector v --label class --camera camera --protocol cross-camera",
         &[],
     ),
     (
@@ -152,8 +152,8 @@ pub(super) const VERBS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "search/queries",
-        "search m.safetensors items.csv --query queries.csv --vector v --id id -k 3 --run run.txt",
-        &["run.txt"],
+        "search m.safetensors items.csv --query queries.csv --vector v --id id -k 3",
+        &[],
     ),
     (
         "index",
@@ -230,5 +230,4 @@ pub(super) const VERBS: &[(&str, &str, &[&str])] = &[
         "train stripes.parquet --label person --camera camera --method lda --rank 3 --holdout none -o stripes.safetensors",
         &["stripes.safetensors"],
     ),
-    ("cluster/shard", "shard features --help", &[]),
 ];

@@ -2,6 +2,7 @@
 //! everywhere: ten classes of twelve rows in eight non-negative dimensions, seen by two cameras.
 
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -60,12 +61,13 @@ pub(super) fn write(folder: &Path) -> Result<()> {
         let class = query % CLASSES;
         let vector = vector(class, &mut numbers);
         writeln!(queries, "q{query},c{class},{},test,{vector}", query % 2)?;
-        for _ in 0..4 {
-            let row = class + CLASSES * numbers.below(PER_CLASS);
+        let first = numbers.below(PER_CLASS);
+        for step in 0..4 {
+            let row = class + CLASSES * ((first + 3 * step) % PER_CLASS);
             writeln!(qrels, "q{query} 0 r{row} {}", 1 + row % 2)?;
         }
     }
-    let mut within = String::new();
+    let (mut within, mut judged) = (String::new(), BTreeSet::new());
     let [mut pairs, mut triplets, mut quadruplets] = [const { String::new() }; 3];
     for number in 0..200 {
         let [a, c] = [0; 2].map(|_| numbers.below(CLASSES * PER_CLASS));
@@ -73,7 +75,9 @@ pub(super) fn write(folder: &Path) -> Result<()> {
         if a % CLASSES == c % CLASSES {
             continue;
         }
-        writeln!(within, "r{a} 0 r{b} 1")?;
+        if judged.insert((a, b)) {
+            writeln!(within, "r{a} 0 r{b} 1")?;
+        }
         writeln!(pairs, "r{a}\tr{b}\t1\nr{a}\tr{c}\t0")?;
         writeln!(triplets, "r{a}\tr{b}\tr{c}")?;
         writeln!(quadruplets, "r{a}\tr{b}\tr{a}\tr{c}\tstrict")?;
@@ -99,20 +103,26 @@ pub(super) fn write(folder: &Path) -> Result<()> {
     let splits = r#"{"by": "label", "splits": [{"train": ["c0","c1","c2","c3","c4"], "test": ["c5","c6","c7","c8","c9"]}]}"#;
     let experiment = r#"name = "golden"
 about = "Two methods on a small set"
-measures = ["map", "p@1"]
-draws = 2
 trials = 2
 
 [data]
-file = "items.csv"
+vectors = "items.csv"
 vector = "v"
 label = "class"
 
+[split]
+draws = 2
+
+[judge]
+measures = ["map", "p@1"]
+
 [[method]]
 name = "euclid"
+method = "euclid"
 
 [[method]]
 name = "lda"
+method = "lda"
 "#;
     let files = [
         ("items.csv", items),

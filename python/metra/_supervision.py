@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def told(
+def supervision(
     y: Any = None,
     *,
     qrels: Any = None,
