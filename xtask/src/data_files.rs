@@ -16,8 +16,8 @@ pub(crate) fn check(path: &str, bytes: usize) -> Vec<Finding> {
         return findings;
     }
     if !is_data_folder(path) {
-        let message = "a vector file stands among the sources; expected it in examples/data or in \
-                       tests/data of a crate, and only if it may be given away";
+        let message = "a vector file stands among the sources; expected it in examples/data, in \
+                       tests/golden or in tests/data of a crate, and only if it may be given away";
         findings.push(Finding::new(path, 1, message));
     }
     if bytes > LARGEST_BYTES {
@@ -31,7 +31,9 @@ pub(crate) fn check(path: &str, bytes: usize) -> Vec<Finding> {
 fn is_data_folder(path: &str) -> bool {
     matches!(
         path.split('/').collect::<Vec<_>>()[..],
-        ["examples", "data", _, ..] | ["crates", _, "tests", "data", _, ..]
+        ["examples", "data", _, ..]
+            | ["crates", _, "tests", "data", _, ..]
+            | ["tests", "golden", _, ..]
     )
 }
 

@@ -41,7 +41,7 @@ pub fn write_sql(
     // A name that cannot be one is an error of the caller, not a map that SQL does not have.
     let function_name = identifier(name)?;
     let mut text = format!(
-        "-- {}.\n-- Strategy {}: the column holds {}.\n\n",
+        "-- {}.\n-- Way {}: the column holds {}.\n\n",
         one_line(&export.about()),
         plan.way(),
         if plan.items_stay() {

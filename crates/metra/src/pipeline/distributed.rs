@@ -158,7 +158,7 @@ fn local_sgd(method: &dyn AnyMethod) -> Result<&dyn LocalSgd> {
     })
 }
 
-/// The rows of a shard with their classes, rows_seen until the shard ends.
+/// The rows of a shard with their classes, kept until the shard ends.
 struct ShardRows {
     rows: RowBuf,
     classes: Vec<i64>,
@@ -203,7 +203,7 @@ impl ShardRows {
         Ok(())
     }
 
-    /// The shard as a data of its own; nothing where it has no relevant pair.
+    /// The shard as a data set of its own; nothing where it has no relevant pair.
     fn learnable(self) -> Result<Option<(MemoryCorpus, Supervision)>> {
         if self.classes.len() < 2 {
             return Ok(None);

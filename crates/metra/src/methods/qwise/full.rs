@@ -2,7 +2,7 @@
 //! M ⪰ 0, D_M(i, j) = (x_i − x_j)ᵀM(x_i − x_j). The trace is the sum of the eigenvalues, so a
 //! proximal step lowers each of them by λ times the step and stops at 0: M has low rank by itself.
 //!
-//! The slides name the regulariser and early stopping; here the convex data is solved by
+//! The slides name the regulariser and early stopping; here the convex problem is solved by
 //! accelerated proximal gradient. No outer product of a pair is ever formed: with X the rows and
 //! A = X M, a distance is a product of two differences of rows, and the gradient is XᵀY with Y the
 //! weighted differences added up row by row.

@@ -1,7 +1,7 @@
 //! Similarities of a given rank in whitened coordinates: the best of a fixed target, and what is
 //! made of the factors in the end.
 //!
-//! In whitened coordinates M̂ = P^(-1/2) M P^(-1/2) the penalised data is ‖M̂ − N‖² with
+//! In whitened coordinates M̂ = P^(-1/2) M P^(-1/2) the penalised problem is ‖M̂ − N‖² with
 //! N = P^(1/2) X̃ᵀYX̃ P^(1/2), so that its best solution of rank r is N's truncated singular value
 //! decomposition (Yu & Schuurmans 2011): the alternation of Alg. 3 has nothing to find for a fixed
 //! target.

@@ -263,7 +263,7 @@ fn sparse_sums(left: &Side<'_>, right: &Side<'_>, target: &Target) -> Result<Mat
     Ok(total)
 }
 
-/// The data with everything that does not depend on the ridge.
+/// The problem with everything that does not depend on the ridge.
 struct Regression<'a> {
     settings: &'a Slr,
     left: &'a Side<'a>,
