@@ -30,7 +30,7 @@ pub(crate) struct MethodArgs {
     /// Try these values on the validation part: a parameter's, or `prepare` (repeatable)
     #[arg(long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
     pub(crate) grid: Vec<(String, String)>,
-    /// Preparation before the method, steps joined by +; `metra methods` lists them
+    /// Preprocessing, steps joined by +; see `metra methods`
     #[arg(long, value_name = "STEPS", default_value = "none")]
     pub(crate) prepare: Recipe,
     /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)

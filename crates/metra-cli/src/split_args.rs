@@ -59,7 +59,7 @@ pub(crate) struct SplitArgs {
     /// Repeat with this many random test parts, seeds counted up from --seed
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub(crate) draws: u64,
-    /// Cross-test: this many folds, every row, class or query in the test part of one
+    /// Cross-validation: every row, class or query is tested in one of N folds
     #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
     pub(crate) folds: Option<usize>,
     /// Seed of all random draws

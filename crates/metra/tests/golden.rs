@@ -63,7 +63,10 @@ fn models_of_version_0_1_load_and_map_as_they_did() {
             let largest = expected.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
             for (found, expected) in found.values().iter().zip(&expected) {
                 let difference = (found - expected).abs();
-                assert!(difference <= 1e-5 * largest, "{name} {side}: {found} {expected}");
+                assert!(
+                    difference <= 1e-5 * largest,
+                    "{name} {side}: {found} {expected}"
+                );
             }
         }
         models += 1;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct Columns {
-    /// Column of vectors (default: `vector`, or the only list column; CSV: prefix of the columns)
+    /// Column of vectors (default: `vector`, or the only list; CSV: a prefix)
     #[arg(long, value_name = "COLUMN")]
     pub(crate) vector: Option<String>,
     /// Column of class labels (with npy: a file of labels, .npy or one a line)

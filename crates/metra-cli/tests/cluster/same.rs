@@ -128,7 +128,7 @@ fn single(made: &Made, shards: &str, method: &str) -> metra::model::Model {
     let done = metra(&line).output().unwrap();
     let error = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{line}\n{error}");
-    metra::model::Model::load(output.as_ref()).unwrap()
+    metra::model::Model::load(&output).unwrap()
 }
 
 #[test]

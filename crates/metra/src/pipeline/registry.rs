@@ -25,8 +25,10 @@ pub struct Entry {
     pub parameters: fn() -> Vec<Parameter>,
     /// Values worth trying on a validation part where nobody says which.
     pub grid: &'static [(&'static str, &'static [&'static str])],
-    build: fn(&BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>>,
+    build: Build,
 }
+
+type Build = fn(&BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>>;
 
 /// All methods, simplest first.
 pub const ENTRIES: &[Entry] = &[

@@ -40,7 +40,7 @@ pub(crate) struct Train {
     #[command(flatten)]
     evaluation: EvaluationArgs,
     /// Train on everything with the chosen settings before saving
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     refit: bool,
     /// State the CPU time of one fit with the chosen settings
     #[arg(long, help_heading = "Output", hide_short_help = true)]
