@@ -62,7 +62,7 @@ fn what_is_asked_is_exported_by_the_record_of_what_is_stored() {
     let folder = Folder::new();
     example(&folder);
     trained(&folder, "--method lda --rank 4 --score euclid");
-    let model = Model::load(&folder.path("m.safetensors")).unwrap();
+    let model = Model::load(folder.path("m.safetensors")).unwrap();
     let plan = Plan::find(&model, Strategy::Mapped, Distance::SquaredL2, 4).unwrap();
     let plan = plan.with_centre(vec![1.0, -2.0, 0.5, 0.0]).unwrap();
     let record = Provenance::new(&model, &plan, true).unwrap();

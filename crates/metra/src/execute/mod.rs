@@ -133,7 +133,7 @@ pub fn encode_list<T: Serialize>(shard: u64, values: &[T], each: usize) -> Resul
     Ok(PartialResult::Bytes(messages.collect::<Result<_>>()?))
 }
 
-/// The lists of all shards that [`said`] them, one after the other.
+/// The lists of all shards that [`encode_list`] them, one after the other.
 pub fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for (_, _, words) in part.into_said()? {

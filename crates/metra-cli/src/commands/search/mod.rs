@@ -3,7 +3,7 @@
 mod index;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "postgres")]
+
 use crate::args::Common;
 use crate::inputs::Columns;
 use crate::inputs::{Loaded, embed, label, load, narrowing_of, row_name};
@@ -105,7 +105,7 @@ impl Search {
         let there = self.items.to_str().unwrap_or_default();
         let answers = if there.starts_with("postgres://") || there.starts_with("postgresql://") {
             #[cfg(not(feature = "postgres"))]
-            return Err(super::absent::without(
+            return Err(crate::feature_off::without(
                 "metra search postgres://…",
                 "postgres",
             ));

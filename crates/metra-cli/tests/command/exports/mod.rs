@@ -161,7 +161,7 @@ fn indexes_of_faiss_hold_items_and_are_put_in_front_of() {
         .find(|family| family.name == "indefinite-dot");
     let (signs, model) = (&signs.unwrap().name, &signs.unwrap().model);
     model
-        .save(&folder.path(&format!("{signs}.safetensors")))
+        .save(folder.path(&format!("{signs}.safetensors")))
         .unwrap();
     let plan = Plan::all_for_model(model).unwrap().remove(0);
     let batch = Batch::new(rows.rows());
@@ -292,7 +292,7 @@ fn a_model_that_narrows_takes_f64_in_onnx() {
         })
         .collect();
     folder.write_f64("x.npy", &rows);
-    narrowed(1e9).save(&folder.path("m.safetensors")).unwrap();
+    narrowed(1e9).save(folder.path("m.safetensors")).unwrap();
     folder.good("embed m.safetensors x.npy -o z.npy", &[]);
     folder.good("export m.safetensors -o m.onnx", &[]);
     let case = json!({"kind": "onnx", "file": "m.onnx", "input": "x.npy", "expected": "z.npy"});
@@ -412,7 +412,7 @@ fn plain(folder: &Folder) -> &'static str {
     let chain = metra::model::Chain::identity(64, Space::SquaredL2);
     let origin = metra::model::Origin::default();
     let model = metra::model::Model::new(None, chain, origin).unwrap();
-    model.save(&folder.path("plain.safetensors")).unwrap();
+    model.save(folder.path("plain.safetensors")).unwrap();
     "plain.safetensors"
 }
 
@@ -441,7 +441,7 @@ fn a_c_program_maps_as_embed_does() {
     let families = all();
     for name in ["prepared-euclid", "units-cosine"] {
         let family = families.iter().find(|family| family.name == name).unwrap();
-        family.model.save(&folder.path("m.safetensors")).unwrap();
+        family.model.save(folder.path("m.safetensors")).unwrap();
         embed(&folder, "m", "query", &[], "z.npy");
         folder.good("export m.safetensors -o model.h", &[]);
         let built = Command::new("cc")
@@ -476,7 +476,7 @@ fn what_export_refuses_is_said_and_leaves_no_file() {
     data(&folder);
     for family in all() {
         let file = format!("{}.safetensors", family.name);
-        family.model.save(&folder.path(&file)).unwrap();
+        family.model.save(folder.path(&file)).unwrap();
     }
     let before = folder.names();
     let refused = |line: &str, expected: &str| {

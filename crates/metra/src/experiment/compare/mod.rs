@@ -1,7 +1,7 @@
 //! Comparisons: every method under one protocol, with settings chosen on validation parts only and
 //! the same number of trials for each.
 //!
-//! [`Experiment::run`] works through trials and fits on several threads, writes each to a [`Log`]
+//! [`crate::Experiment::run`] works through trials and fits on several threads, writes each to a [`Log`]
 //! as it ends, and takes from the log what an earlier run has already done. What it gives does not
 //! depend on threads, on interruptions or on the order in which trials end. `course` says what is
 //! to be done next for a method on a split, `run` does it, `summary` makes [`Results`] of it.
