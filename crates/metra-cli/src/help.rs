@@ -73,7 +73,7 @@ mod tests {
         let short = train.render_help().to_string();
         let long = train.render_long_help().to_string();
         assert!(
-            short.lines().count() <= 40,
+            short.lines().count() <= 45,
             "{} lines",
             short.lines().count()
         );
