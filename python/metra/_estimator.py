@@ -121,7 +121,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             _check_rows(cameras, X, "cameras")
         if queries is not None:
             queries = as_rows(queries)
-        said = supervision(
+        given = supervision(
             y if self._needs != "nothing" or qrels is not None else np.zeros(len(X), dtype=np.int64),
             qrels=qrels,
             pairs=pairs,
@@ -134,7 +134,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         order = self._order()
         with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
-            found = _metra.train(order, X, queries, said, tell)
+            found = _metra.train(order, X, queries, given, tell)
         self._learned(found["model"])
         self.history_ = found["history"]
         last = [moment["step"] for moment in self.history_[-1:]]
@@ -360,9 +360,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = self._vectors(X)
         _check_rows(y, X, "y")
-        said = supervision(y, cameras=cameras)
+        given = supervision(y, cameras=cameras)
         self.model_ = _metra.calibrate(
-            self.model_, X, said, false_match_rate, 0, threads(self.n_jobs)
+            self.model_, X, given, false_match_rate, 0, threads(self.n_jobs)
         )
         return self
 
@@ -377,7 +377,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError("there is no threshold yet: call calibrate_threshold first")
         return dissimilarity <= decision["threshold"]
 
-    def score(self, X: Any, y: Any = None, measure: str = "map", **said: Any) -> float:
+    def score(self, X: Any, y: Any = None, measure: str = "map", **given: Any) -> float:
         """A ranking measure: every row is a query and all others are searched.
 
         Parameters
@@ -400,7 +400,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         check_is_fitted(self)
         self._vectors(X)
-        return evaluate(self, X, y, measures=[measure], n_jobs=self.n_jobs, **said)[measure]
+        return evaluate(self, X, y, measures=[measure], n_jobs=self.n_jobs, **given)[measure]
 
     def save(self, path: Any) -> None:
         """Write the model to a file that the command ``metra`` reads too."""

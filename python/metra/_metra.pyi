@@ -117,7 +117,7 @@ def train(
     order: dict[str, Any],
     items: ArrayLike,
     queries: ArrayLike | None,
-    told: dict[str, Any],
+    supervision: dict[str, Any],
     callback: Any = None,
 ) -> dict[str, Any]: ...
 def judge(
@@ -125,9 +125,9 @@ def judge(
     model: Model | None,
     items: ArrayLike,
     queries: ArrayLike | None,
-    told: dict[str, Any],
+    supervision: dict[str, Any],
     gallery: ArrayLike | None = None,
-    gallery_told: dict[str, Any] | None = None,
+    gallery_supervision: dict[str, Any] | None = None,
     callback: Any = None,
 ) -> dict[str, Any]: ...
 def agree(
@@ -135,14 +135,14 @@ def agree(
     score: str | None,
     base: str | None,
     items: ArrayLike,
-    told: dict[str, Any],
+    supervision: dict[str, Any],
     seed: int = 1,
     threads: int | None = None,
 ) -> list[dict[str, Any]]: ...
 def calibrate(
     model: Model,
     items: ArrayLike,
-    told: dict[str, Any],
+    supervision: dict[str, Any],
     rate: float,
     seed: int = 0,
     threads: int | None = None,
@@ -159,7 +159,7 @@ def compare(
     contest: dict[str, Any],
     items: ArrayLike,
     queries: ArrayLike | None,
-    told: dict[str, Any],
+    supervision: dict[str, Any],
     callback: Any = None,
 ) -> tuple[str, str]: ...
 def report_html(results: str, costs: str | None = None) -> str: ...

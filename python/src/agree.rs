@@ -25,7 +25,7 @@ struct Agreed {
 
 /// Measure a model, or the vectors as they are, by pairs, triplets and quadruplets of rows.
 #[pyfunction]
-#[pyo3(signature = (model, score, base, items, told, seed=1, threads=None))]
+#[pyo3(signature = (model, score, base, items, supervision, seed=1, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn agree<'py>(
     py: Python<'py>,
@@ -33,7 +33,7 @@ pub(crate) fn agree<'py>(
     score: Option<String>,
     base: Option<String>,
     items: Given<'py>,
-    told: SupervisionInput,
+    supervision: SupervisionInput,
     seed: u64,
     threads: Option<usize>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -46,15 +46,15 @@ pub(crate) fn agree<'py>(
         let chain = chain_of(model, read(score.as_ref())?, items.dim())?;
         let base: Option<Space> = read(base.as_ref())?;
         let base = base.map(|space| Chain::identity(items.dim(), space));
-        let groups = numbered(told.groups(), chain.group_names())?;
-        let said = told.comparisons(items.len())?;
+        let groups = numbered(supervision.groups(), chain.group_names())?;
+        let comparisons = supervision.comparisons(items.len())?;
         let judge = |chain: &Chain, quadruplets: &[Quadruplet]| {
             agreement(chain, &items, groups.as_ref(), quadruplets)
         };
         let mut found = Vec::new();
-        if !(said.similar().is_empty() && said.dissimilar().is_empty()) {
+        if !(comparisons.similar().is_empty() && comparisons.dissimilar().is_empty()) {
             let judge = |chain: &Chain| {
-                let (near, far) = (said.similar(), said.dissimilar());
+                let (near, far) = (comparisons.similar(), comparisons.dissimilar());
                 separation(chain, &items, groups.as_ref(), near, far)
             };
             let learned = judge(&chain)?;
@@ -68,7 +68,7 @@ pub(crate) fn agree<'py>(
                 gain: gain.transpose()?,
             });
         }
-        for (kind, quadruplets) in ordered(&said) {
+        for (kind, quadruplets) in ordered(&comparisons) {
             if quadruplets.is_empty() {
                 continue;
             }
@@ -107,10 +107,10 @@ pub(crate) fn agree<'py>(
 }
 
 /// Triplets and quadruplets, as quadruplets.
-fn ordered(said: &Comparisons) -> [(&'static str, Vec<Quadruplet>); 2] {
-    let triplets = said.triplets().iter().map(as_quadruplet).collect();
+fn ordered(comparisons: &Comparisons) -> [(&'static str, Vec<Quadruplet>); 2] {
+    let triplets = comparisons.triplets().iter().map(as_quadruplet).collect();
     [
         ("triplets", triplets),
-        ("quadruplets", said.quadruplets().to_vec()),
+        ("quadruplets", comparisons.quadruplets().to_vec()),
     ]
 }

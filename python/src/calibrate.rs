@@ -13,12 +13,12 @@ use pyo3::prelude::*;
 /// The same model with a threshold at which at most this share of pairs of two identities match,
 /// measured on all pairs of these rows.
 #[pyfunction]
-#[pyo3(signature = (model, items, told, rate, seed=0, threads=None))]
+#[pyo3(signature = (model, items, supervision, rate, seed=0, threads=None))]
 pub(crate) fn calibrate<'py>(
     py: Python<'py>,
     model: Py<Model>,
     items: Given<'py>,
-    told: SupervisionInput,
+    supervision: SupervisionInput,
     rate: f64,
     seed: u64,
     threads: Option<usize>,
@@ -28,10 +28,10 @@ pub(crate) fn calibrate<'py>(
         let vectors = Vectors::read(given, &model.rule())?;
         let corpus = vectors.corpus()?;
         let corpus = Interruptible::new(&corpus, channel.stop());
-        let labels = told.labels()?.ok_or_else(|| {
+        let labels = supervision.labels()?.ok_or_else(|| {
             Error::Data("which rows are the same? give y, an identity of every row".into())
         })?;
-        let groups = model.numbered(told.groups())?;
+        let groups = model.numbered(supervision.groups())?;
         let storage = Storage::default();
         let embed = |side| embed_corpus(model.chain(), side, &corpus, groups.as_ref(), &storage);
         let items = embed(Side::Item)?;

@@ -73,13 +73,13 @@ impl Line {
 
 /// Compare methods; gives results and costs as JSON.
 #[pyfunction]
-#[pyo3(signature = (contest, items, queries, told, callback=None))]
+#[pyo3(signature = (contest, items, queries, supervision, callback=None))]
 pub(crate) fn compare<'py>(
     py: Python<'py>,
     contest: Contest,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: SupervisionInput,
+    supervision: SupervisionInput,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(String, String)> {
     let arrays = Arrays {
@@ -89,7 +89,7 @@ pub(crate) fn compare<'py>(
     // Trials run on threads of their own, one thread each.
     let threads = contest.threads.unwrap_or_else(rayon::current_num_threads);
     let (results, costs) = work(py, Some(threads), callback.as_ref(), |channel| {
-        arrays.with_dataset(&Rule::Judge, &told, None, channel.stop(), |data| {
+        arrays.with_dataset(&Rule::Judge, &supervision, None, channel.stop(), |data| {
             contest.run(data, threads, channel)
         })
     })?;

@@ -81,7 +81,7 @@ impl Answer {
 /// Judge a model, or the vectors as they are. A gallery, with labels of its own, is searched in
 /// place of the rows themselves.
 #[pyfunction]
-#[pyo3(signature = (question, model, items, queries, told, gallery=None, gallery_told=None, callback=None))]
+#[pyo3(signature = (question, model, items, queries, supervision, gallery=None, gallery_supervision=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn judge<'py>(
     py: Python<'py>,
@@ -89,9 +89,9 @@ pub(crate) fn judge<'py>(
     model: Option<Py<Model>>,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: SupervisionInput,
+    supervision: SupervisionInput,
     gallery: Option<Given<'py>>,
-    gallery_told: Option<SupervisionInput>,
+    gallery_supervision: Option<SupervisionInput>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let arrays = Arrays {
@@ -103,7 +103,7 @@ pub(crate) fn judge<'py>(
     let answer = work(py, question.threads, callback.as_ref(), |channel| {
         let rule = model.map_or(Rule::Judge, Model::rule);
         let chain = chain_of(model, read(question.score.as_ref())?, arrays.items.dim())?;
-        if let (Some(gallery), Some(gallery_told)) = (gallery, gallery_told) {
+        if let (Some(gallery), Some(gallery_supervision)) = (gallery, gallery_supervision) {
             let items = Vectors::read(arrays.items, &rule)?;
             let same = Rule::Apply(items.narrowing.as_ref());
             let gallery = Vectors::read(gallery, &same)?;
@@ -112,12 +112,12 @@ pub(crate) fn judge<'py>(
             return against(
                 &question,
                 &chain,
-                (&items, &told),
-                (&gallery, &gallery_told),
+                (&items, &supervision),
+                (&gallery, &gallery_supervision),
             );
         }
         let names = chain.group_names();
-        arrays.with_dataset(&rule, &told, names, channel.stop(), |data| {
+        arrays.with_dataset(&rule, &supervision, names, channel.stop(), |data| {
             let protocol = protocol(&question, data.supervision())?;
             if matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)) {
                 let expected = "another, or a gallery given to search in";
@@ -220,17 +220,22 @@ type Rows<'a> = (&'a dyn Corpus, &'a SupervisionInput);
 fn against(
     question: &Question,
     chain: &Chain,
-    (rows, told): Rows<'_>,
-    (gallery, gallery_told): Rows<'_>,
+    (rows, supervision): Rows<'_>,
+    (gallery, gallery_supervision): Rows<'_>,
 ) -> Result<Answer> {
     if read(question.protocol.as_ref())? == Some(Protocol::CrossCamera) {
-        return across_cameras(question, chain, (rows, told), (gallery, gallery_told));
+        return across_cameras(
+            question,
+            chain,
+            (rows, supervision),
+            (gallery, gallery_supervision),
+        );
     }
     // One corpus of both, with the gallery in the place of what was learned from.
     let both = JoinedCorpus::new(rows, gallery)?;
-    let told = told.joined(gallery_told);
-    let groups = numbered(told.groups(), chain.group_names())?;
-    let data = told.build(Dataset::builder(&both).groups(groups))?;
+    let supervision = supervision.joined(gallery_supervision);
+    let groups = numbered(supervision.groups(), chain.group_names())?;
+    let data = supervision.build(Dataset::builder(&both).groups(groups))?;
     let protocol = match protocol(question, data.supervision())? {
         Protocol::Classify(classifier) => Protocol::Classify(classifier),
         Protocol::LeaveOneOut | Protocol::AgainstTraining => Protocol::AgainstTraining,
@@ -248,14 +253,18 @@ fn against(
 fn across_cameras(
     question: &Question,
     chain: &Chain,
-    (rows, told): Rows<'_>,
-    (gallery, gallery_told): Rows<'_>,
+    (rows, supervision): Rows<'_>,
+    (gallery, gallery_supervision): Rows<'_>,
 ) -> Result<Answer> {
     let needed = |labels: Option<Labels>| {
         labels.ok_or_else(|| Error::Data("a gallery is judged by classes: give y".into()))
     };
-    let (labels, searched) = (needed(told.labels()?)?, needed(gallery_told.labels()?)?);
-    let (Some(groups), Some(gallery_groups)) = (told.groups(), gallery_told.groups()) else {
+    let (labels, searched) = (
+        needed(supervision.labels()?)?,
+        needed(gallery_supervision.labels()?)?,
+    );
+    let (Some(groups), Some(gallery_groups)) = (supervision.groups(), gallery_supervision.groups())
+    else {
         let expected = "given, for rows and gallery: the protocol leaves out those of one camera";
         return Err(Error::parameter("cameras", expected, "absent"));
     };

@@ -374,7 +374,7 @@ impl Model {
         threads: Option<usize>,
     ) -> PyResult<Found<'py>> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
-        let (found, asked) = work(py, threads, None, |_| {
+        let (found, query_count) = work(py, threads, None, |_| {
             let storage = Storage::default();
             let embed = |numbers, side, cameras: Option<&Names>| {
                 let vectors = Vectors::read(numbers, &self.rule())?;
@@ -396,8 +396,8 @@ impl Model {
         let width = found.k;
         let ids = found.ids.iter().map(|id| *id as i64).collect();
         Ok((
-            PyArray1::from_vec(py, ids).reshape([asked, width])?,
-            PyArray1::from_vec(py, found.scores).reshape([asked, width])?,
+            PyArray1::from_vec(py, ids).reshape([query_count, width])?,
+            PyArray1::from_vec(py, found.scores).reshape([query_count, width])?,
         ))
     }
 }

@@ -29,14 +29,14 @@ pub(crate) fn plan(
 ) -> PyResult<Plan> {
     let learned = &model.get().0;
     let plan = briefly(py, || {
-        let wish = PlanConstraints {
+        let constraints = PlanConstraints {
             distances: read_all(&distances)?,
             keep_items,
             most_dimensions,
             way: way.map(str::parse).transpose()?,
             ..PlanConstraints::default()
         };
-        metra::model::Plan::choose_for_model(learned, &wish)
+        metra::model::Plan::choose_for_model(learned, &constraints)
     })?;
     Ok(Plan { plan, model })
 }

@@ -59,13 +59,13 @@ struct FitOutcome {
 
 /// Learn a metric; `items` and `queries` are arrays of f32 or f64 with rows one after the other.
 #[pyfunction]
-#[pyo3(signature = (order, items, queries, told, callback=None))]
+#[pyo3(signature = (order, items, queries, supervision, callback=None))]
 pub(crate) fn train<'py>(
     py: Python<'py>,
     order: Order,
     items: Given<'py>,
     queries: Option<Given<'py>>,
-    told: SupervisionInput,
+    supervision: SupervisionInput,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let arrays = Arrays {
@@ -74,7 +74,7 @@ pub(crate) fn train<'py>(
     };
     let outcome = work(py, order.threads, callback.as_ref(), |channel| {
         let rule = Rule::Judge;
-        arrays.with_dataset(&rule, &told, None, channel.stop(), |data| {
+        arrays.with_dataset(&rule, &supervision, None, channel.stop(), |data| {
             order.fit(data, channel)
         })
     })?;

@@ -109,7 +109,7 @@ pub(crate) struct PlanArgs {
 
 impl PlanArgs {
     /// The wish towards a store that compares by these distances.
-    pub(crate) fn wish(&self, offered: &[Distance]) -> anyhow::Result<PlanConstraints> {
+    pub(crate) fn constraints(&self, offered: &[Distance]) -> anyhow::Result<PlanConstraints> {
         let distances = match self.distance {
             None => offered.to_vec(),
             Some(distance) if offered.contains(&distance) => vec![distance],

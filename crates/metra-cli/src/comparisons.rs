@@ -28,7 +28,7 @@ pub(crate) struct Agreement {
 /// Rows with their groups, and what was said of them.
 pub(crate) struct Judge<'a> {
     pub(crate) corpus: &'a dyn Corpus,
-    pub(crate) said: &'a Comparisons,
+    pub(crate) comparisons: &'a Comparisons,
     pub(crate) seed: u64,
 }
 
@@ -40,10 +40,15 @@ impl Judge<'_> {
         groups: Option<&Groups>,
         base: Option<&dyn Metric>,
     ) -> Result<Vec<Agreement>> {
-        let triplets: Vec<Quadruplet> = self.said.triplets().iter().map(as_quadruplet).collect();
+        let triplets: Vec<Quadruplet> = self
+            .comparisons
+            .triplets()
+            .iter()
+            .map(as_quadruplet)
+            .collect();
         let kinds = [
             ("triplets", &triplets[..]),
-            ("quadruplets", self.said.quadruplets()),
+            ("quadruplets", self.comparisons.quadruplets()),
         ];
         let mut found = Vec::new();
         found.extend(self.pairs(metric, groups, base)?);
@@ -61,7 +66,7 @@ impl Judge<'_> {
         groups: Option<&Groups>,
         base: Option<&dyn Metric>,
     ) -> Result<Option<Agreement>> {
-        let (similar, dissimilar) = (self.said.similar(), self.said.dissimilar());
+        let (similar, dissimilar) = (self.comparisons.similar(), self.comparisons.dissimilar());
         if similar.is_empty() && dissimilar.is_empty() {
             return Ok(None);
         }

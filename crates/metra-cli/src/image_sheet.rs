@@ -64,7 +64,7 @@ impl<'a> ImageSheet<'a> {
     pub(crate) fn add(&self, sheet: &mut Sheet, ranking: &Ranking) {
         let query = Tile {
             picture: self.picture(ranking.query),
-            frame: Some(TileFrame::Asked),
+            frame: Some(TileFrame::Query),
             caption: format!(
                 "query\n{}",
                 label(self.loaded, ranking.query).unwrap_or_default()

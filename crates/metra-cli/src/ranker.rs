@@ -75,7 +75,7 @@ impl Ranker {
         common: &Common,
     ) -> Result<Evaluation> {
         need_labels(queries)?;
-        let (Some(asked), Some(searched)) = (&queries.labels, &gallery.labels) else {
+        let (Some(query_labels), Some(gallery_labels)) = (&queries.labels, &gallery.labels) else {
             bail!("name the column of class labels with --label");
         };
         let chain = self.chain(queries.table.corpus.dim());
@@ -101,9 +101,9 @@ impl Ranker {
                 let (Some(a), Some(b)) = (&queries.groups, &gallery.groups) else {
                     bail!("the cross-camera protocol needs --camera");
                 };
-                evaluated(&ReIdentification::new(asked, a, searched, b)?)?
+                evaluated(&ReIdentification::new(query_labels, a, gallery_labels, b)?)?
             }
-            Protocol::LeaveOneOut => evaluated(&AgainstGallery::new(asked, searched))?,
+            Protocol::LeaveOneOut => evaluated(&AgainstGallery::new(query_labels, gallery_labels))?,
             other => bail!("the protocol {other} cannot be used with --gallery-where"),
         })
     }

@@ -378,7 +378,7 @@ impl Engine {
 fn written(parts: Vec<PartialResult>) -> Result<Vec<(u64, ShardFile)>> {
     let mut written = Vec::new();
     for part in parts {
-        for (shard, _, words) in part.into_said()? {
+        for (shard, _, words) in part.into_bytes()? {
             written.push((shard, decode(&words)?));
         }
     }

@@ -83,7 +83,7 @@ impl TableJudgement<'_> {
         self.items.len()
     }
 
-    fn asked(&self, ranker: Ranker<'_>) -> Result<QueryBatch> {
+    fn query_batch(&self, ranker: Ranker<'_>) -> Result<QueryBatch> {
         Ok(match ranker {
             Ranker::Model(model) => QueryBatch::through(model, &self.queries)?,
             Ranker::Plain(space) => QueryBatch::plain(space, &self.queries)?,
@@ -102,16 +102,20 @@ impl TableJudgement<'_> {
         options: &EvaluationOptions<'_>,
     ) -> Result<Evaluation> {
         let (classes, own) = (self.classes.clone(), self.own());
-        let questions = LabelledQueries::new(self.asked(ranker)?, classes, own)?;
+        let labelled = LabelledQueries::new(self.query_batch(ranker)?, classes, own)?;
         let keys = Keys::Class(self.labels.of());
-        let evaluated =
-            evaluate_distributed(&self.items, keys, &questions, &self.clusters, options);
+        let evaluated = evaluate_distributed(&self.items, keys, &labelled, &self.clusters, options);
         Ok(evaluated?)
     }
 
     /// The `k` items nearest to every query.
     pub fn nearest(&self, ranker: Ranker<'_>, k: usize) -> Result<Neighbours> {
-        Ok(nearest(&self.items, &self.asked(ranker)?, k, self.own())?)
+        Ok(nearest(
+            &self.items,
+            &self.query_batch(ranker)?,
+            k,
+            self.own(),
+        )?)
     }
 
     /// The `k` items of other classes nearest to every query.
@@ -119,8 +123,8 @@ impl TableJudgement<'_> {
         let none = self.labels.classes() as u32;
         let classes = self.classes.iter().map(|class| class.unwrap_or(none));
         let keys = Keys::Class(self.labels.of());
-        let asked = self.asked(ranker)?;
-        let found = hard_negatives(&self.items, keys, &asked, k, classes.collect());
+        let query_batch = self.query_batch(ranker)?;
+        let found = hard_negatives(&self.items, keys, &query_batch, k, classes.collect());
         Ok(found?)
     }
 }

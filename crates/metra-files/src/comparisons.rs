@@ -107,7 +107,7 @@ pub struct PairList {
 /// Read pairs: lines `a b 1` for similar and `a b 0` for dissimilar rows.
 pub fn read_pairs(path: &Path, names: &RowNames) -> Result<PairList> {
     let mut pairs = PairList::default();
-    let mut said: HashMap<[RowId; 2], (bool, u64)> = HashMap::new();
+    let mut first_stated: HashMap<[RowId; 2], (bool, u64)> = HashMap::new();
     let expected = "two rows, and 1 for similar or 0 for dissimilar";
     pairs.unknown = visit_comparisons(path, names, "pairs", expected, &mut |line, rows, last| {
         let similar = match last {
@@ -122,7 +122,9 @@ pub fn read_pairs(path: &Path, names: &RowNames) -> Result<PairList> {
         if a == b {
             return Err("expected two different rows, but found one twice".into());
         }
-        let (before, first) = *said.entry([a.min(b), a.max(b)]).or_insert((similar, line));
+        let (before, first) = *first_stated
+            .entry([a.min(b), a.max(b)])
+            .or_insert((similar, line));
         if before != similar {
             let word = |similar| if similar { "similar" } else { "dissimilar" };
             return Err(format!(

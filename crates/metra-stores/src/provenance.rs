@@ -173,16 +173,16 @@ mod tests {
     fn another_model_and_broken_records_are_named() {
         let model = model();
         let record = Provenance::from_text(PYTHON, "column c").unwrap();
-        let said = record.plan(&model, "column c").unwrap_err().to_string();
+        let message = record.plan(&model, "column c").unwrap_err().to_string();
         assert!(
-            said.contains("column c: it was written by the model MODEL (warca)"),
-            "{said}"
+            message.contains("column c: it was written by the model MODEL (warca)"),
+            "{message}"
         );
         let newer = PYTHON.replace(r#""metra": 1"#, r#""metra": 2"#);
-        let said = Provenance::from_text(&newer, "column c")
+        let message = Provenance::from_text(&newer, "column c")
             .unwrap_err()
             .to_string();
-        assert!(said.contains("version 1, but found 2"), "{said}");
+        assert!(message.contains("version 1, but found 2"), "{message}");
         assert!(Provenance::from_text("{}", "c").is_err());
         assert!(Provenance::from_text("{", "c").is_err());
         let own = PYTHON.replace("MODEL", &digest(&model).unwrap());

@@ -9,16 +9,16 @@ use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, Qrels, Truth, eva
 use metra::model::{Chain, Map, Side, Space, embed_corpus};
 use metra::pipeline::registry::{ENTRIES, find};
 use metra::supervision::{Judgement, Judgements, Labels, Supervision};
-use metra::training::conformance::{CLEARLY, Case, SET, Told, broken};
+use metra::training::conformance::{CLEARLY, Case, SET, SupervisionCase, broken};
 use metra::training::{AnyMethod, Run};
 use std::collections::BTreeMap;
 
 type Settings = &'static [(&'static str, &'static str)];
 
-/// One test a learner: its name, settings that make it quick, what it is told, whether it learns
+/// One test a learner: its name, settings that make it quick, what it learns from, whether it learns
 /// from that, and whether it is a closed form.
 macro_rules! table {
-    ($( $test:ident: $name:literal, $settings:expr, $told:ident, $learns:literal, $closed:literal; )*) => {
+    ($( $test:ident: $name:literal, $settings:expr, $supervision:ident, $learns:literal, $closed:literal; )*) => {
         const TABLE: &[&str] = &[$($name),*];
         $(
             #[test]
@@ -27,7 +27,7 @@ macro_rules! table {
                 let learner = || Ok(build($name, settings));
                 let case = Case {
                     learner: &learner,
-                    told: Told::$told,
+                    supervision: SupervisionCase::$supervision,
                     learns: $learns,
                     closed_form: $closed,
                 };
@@ -156,15 +156,20 @@ fn by_labels(set: &LabelledVectors) -> Supervision {
 /// What else a learner is said to learn from must work as well.
 #[test]
 fn qwise_learns_from_every_kind_of_comparison() {
-    for told in [Told::Taxonomy, Told::Pairs, Told::Triplets, Told::Mixed] {
+    for supervision in [
+        SupervisionCase::Taxonomy,
+        SupervisionCase::Pairs,
+        SupervisionCase::Triplets,
+        SupervisionCase::Mixed,
+    ] {
         let learner = || Ok(build("qwise", &[("count", "1500")]));
         let case = Case {
             learner: &learner,
-            told,
+            supervision,
             learns: true,
             closed_form: false,
         };
-        assert_eq!(broken(&case), Vec::<String>::new(), "{told:?}");
+        assert_eq!(broken(&case), Vec::<String>::new(), "{supervision:?}");
     }
 }
 
@@ -172,15 +177,15 @@ fn qwise_learns_from_every_kind_of_comparison() {
 fn kernel_warca_learns_in_both_ways_from_pairs_too() {
     // Plain steps have no memory that would set their length.
     let preconditioned: Settings = &[("optimiser", "preconditioned"), ("rate", "5")];
-    for (more, told) in [
-        (&[] as Settings, Told::Pairs),
-        (preconditioned, Told::Labels),
+    for (more, supervision) in [
+        (&[] as Settings, SupervisionCase::Pairs),
+        (preconditioned, SupervisionCase::Labels),
     ] {
         let settings = [KERNEL_WARCA, more].concat();
         let learner = || Ok(build("kernel-warca", &settings));
         let case = Case {
             learner: &learner,
-            told,
+            supervision,
             learns: true,
             closed_form: false,
         };
@@ -188,7 +193,7 @@ fn kernel_warca_learns_in_both_ways_from_pairs_too() {
         let found: Vec<String> = (broken(&case).into_iter())
             .filter(|law| !law.contains("adam where queries are another corpus"))
             .collect();
-        assert_eq!(found, Vec::<String>::new(), "{told:?}");
+        assert_eq!(found, Vec::<String>::new(), "{supervision:?}");
     }
 }
 
@@ -198,7 +203,7 @@ fn losses_in_a_batch_learn_from_pairs_too() {
         let learner = || Ok(build(name, IN_BATCH));
         let case = Case {
             learner: &learner,
-            told: Told::Pairs,
+            supervision: SupervisionCase::Pairs,
             learns: true,
             closed_form: false,
         };

@@ -119,10 +119,10 @@ impl Check {
             report.headroom = headroom(corpus, labels, report.zero_vectors > 0, self.seed)?;
         }
         if self.comparisons.any() {
-            let said = comparisons(&self.comparisons, &loaded, &self.columns)?;
+            let comparisons = comparisons(&self.comparisons, &loaded, &self.columns)?;
             let judge = Judge {
                 corpus,
-                said: &said,
+                comparisons: &comparisons,
                 seed: self.seed,
             };
             for space in spaces(report.zero_vectors > 0) {

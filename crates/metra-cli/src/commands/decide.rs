@@ -83,12 +83,12 @@ impl Decide {
             .collect();
         let said_to_be = |similar: bool| {
             let of = named.similar.iter().zip(&pairs);
-            let said: Vec<&Pair> = of
-                .filter(|(said, _)| **said == Some(similar))
+            let labelled: Vec<&Pair> = of
+                .filter(|(labelled, _)| **labelled == Some(similar))
                 .map(|(_, pair)| pair)
                 .collect();
-            let matches = said.iter().filter(|pair| pair.same).count();
-            (!said.is_empty()).then_some([matches, said.len()])
+            let matches = labelled.iter().filter(|pair| pair.same).count();
+            (!labelled.is_empty()).then_some([matches, labelled.len()])
         };
         let decided = Decided {
             threshold: decision.threshold,

@@ -37,7 +37,7 @@ pub(crate) struct PlanVerb {
     #[arg(long)]
     no_index: bool,
     #[command(flatten)]
-    wished: PlanArgs,
+    constraint_args: PlanArgs,
     /// Verify on rows of this file (.parquet, .npy, .csv, .tsv)
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
@@ -88,11 +88,11 @@ impl PlanVerb {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
         let element = self.store.element(self.element.as_deref())?;
-        let mut wish = self.wished.wish(self.store.distances)?;
-        wish.most_dimensions = element.most(!self.no_index);
+        let mut constraints = self.constraint_args.constraints(self.store.distances)?;
+        constraints.most_dimensions = element.most(!self.no_index);
         // Of metrics that no store has, candidates are better than nothing, and it is said.
-        wish.candidates = true;
-        let survey = Plan::survey(&model, &wish)?;
+        constraints.candidates = true;
+        let survey = Plan::survey(&model, &constraints)?;
         let chosen = survey.iter().find(|found| found.refusal.is_none());
         let plan = chosen.and_then(|found| found.plan.clone());
         let (plan, agreement) = match (plan, &self.sample) {
@@ -122,7 +122,7 @@ impl PlanVerb {
         }
         if plan.is_none() {
             // The error has every reason; text has shown them as a table already.
-            Plan::choose_for_model(&model, &wish)?;
+            Plan::choose_for_model(&model, &constraints)?;
         }
         Ok(())
     }

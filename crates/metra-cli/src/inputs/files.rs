@@ -242,11 +242,11 @@ pub(crate) fn split_names(
 
 /// The protocol asked for, or the one that fits the supervision.
 pub(crate) fn protocol_for(
-    asked: Option<Protocol>,
+    requested: Option<Protocol>,
     repeats: u32,
     supervision: &Supervision,
 ) -> Protocol {
-    match (asked, supervision) {
+    match (requested, supervision) {
         (Some(Protocol::SingleShot { .. }), _) => Protocol::SingleShot { repeats },
         (Some(protocol), _) => protocol,
         (None, supervision) => Protocol::default_for(supervision),

@@ -113,7 +113,7 @@ async fn serve(
         tasks.port(),
         health.clone(),
     )?;
-    let told = JoinedExecutor {
+    let joined_executor = JoinedExecutor {
         id: config.executor_id.clone(),
         results,
         tasks,
@@ -128,12 +128,12 @@ async fn serve(
         while !health.is_ready() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        joined(&told);
-        let mut heard = Instant::now();
-        while heard.elapsed() < patience {
+        joined(&joined_executor);
+        let mut last_contact = Instant::now();
+        while last_contact.elapsed() < patience {
             tokio::time::sleep(Duration::from_millis(100)).await;
             if health.is_ready() {
-                heard = Instant::now();
+                last_contact = Instant::now();
             }
         }
     };

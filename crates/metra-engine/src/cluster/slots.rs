@@ -79,8 +79,8 @@ async fn offer(server: &Server, executor: &str) {
         executor_id: executor.to_owned(),
         task_status: Vec::new(),
     };
-    let told = SchedulerGrpc::update_task_status(server, tonic::Request::new(nothing)).await;
-    if let Err(error) = told {
+    let updated = SchedulerGrpc::update_task_status(server, tonic::Request::new(nothing)).await;
+    if let Err(error) = updated {
         tracing::debug!("tasks could not be offered: {error}");
     }
 }

@@ -97,7 +97,7 @@ impl EmbedTool {
     ) -> Result<()> {
         let (name, dim) = &self.work.vectors;
         let rows = (self.vectors).rows(column(batch, name)?, *dim as usize, first)?;
-        let asked = match (&self.groups, &self.work.groups) {
+        let groups = match (&self.groups, &self.work.groups) {
             (Some(names), Some(column_name)) => {
                 names.keys(column(batch, column_name)?, first, &mut self.keys)?;
                 Batch::with_groups(rows, &self.keys)?
@@ -106,8 +106,8 @@ impl EmbedTool {
         };
         let chain = &self.model.chain;
         match self.work.as_queries {
-            true => chain.embed_queries(first, &asked, &mut self.embedded)?,
-            false => chain.embed_items(first, &asked, &mut self.embedded)?,
+            true => chain.embed_queries(first, &groups, &mut self.embedded)?,
+            false => chain.embed_items(first, &groups, &mut self.embedded)?,
         }
         let mut columns = vec![self.lists()?];
         for kept in &self.work.kept {

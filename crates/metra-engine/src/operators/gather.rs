@@ -49,7 +49,7 @@ async fn gather(
     while let Some(batch) = (input.try_next().await).map_err(|e| from_engine("reading rows", e))? {
         part(&batch, &mut shards)?;
     }
-    let mut said = Vec::new();
+    let mut gathered = Vec::new();
     for (shard, batches) in shards {
         let rows = in_order(&batches)?;
         let bytes = parquet(&rows)?;
@@ -61,9 +61,9 @@ async fn gather(
         place.write(runtime, bytes).await?;
         let parts = vec![PartialResult::Bytes(vec![(shard, 0, encode(&written)?)])];
         let blocks = of_shard(shard, parts);
-        said.extend(blocks.map_err(|e| Error::engine("writing a result", e))?);
+        gathered.extend(blocks.map_err(|e| Error::engine("writing a result", e))?);
     }
-    Ok(said)
+    Ok(gathered)
 }
 
 /// PartialResult the rows of a batch by their shard.

@@ -118,9 +118,9 @@ impl Browser {
         let profile = profile.map_err(|error| Error::io(&std::env::temp_dir(), error))?;
         let picture = std::path::absolute(beside.path().join("shot.png"));
         let picture = picture.map_err(|error| Error::io(folder, error))?;
-        let said = self.run(address, &picture, profile.path(), shot, stop)?;
+        let output = self.run(address, &picture, profile.path(), shot, stop)?;
         let failed = |what: String| Error::Browser {
-            problem: format!("{}: {address}: {what}{said}", self.program.display()),
+            problem: format!("{}: {address}: {what}{output}", self.program.display()),
         };
         if !picture.is_file() {
             return Err(failed("expected a screenshot, found none".into()));
@@ -174,7 +174,7 @@ impl Browser {
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         // Read while it runs: a full pipe would stop the browser.
-        let said = child.stderr.take().map(|mut pipe| {
+        let output = child.stderr.take().map(|mut pipe| {
             std::thread::spawn(move || {
                 let mut text = Vec::new();
                 // What was read until an error is what there is to say.
@@ -204,22 +204,22 @@ impl Browser {
             }
             std::thread::sleep(LOOK);
         };
-        let said = said
+        let output = output
             .and_then(|thread| thread.join().ok())
             .unwrap_or_default();
         // Newer versions write no picture then; older ones write that of their error page.
-        if let Some((_, reason)) = said.rsplit_once("Page load failed: ") {
+        if let Some((_, reason)) = output.rsplit_once("Page load failed: ") {
             let reason = reason.lines().next().unwrap_or_default();
             return Err(failed(format!(
                 "{address}: expected a page, found {reason}"
             )));
         }
-        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let last = output.lines().rfind(|line| !line.trim().is_empty());
         let last = last.map_or(String::new(), |line| format!("; it said: {line}"));
         if status.success() {
             return Ok(last);
         }
-        let sandbox = if said.contains("no-sandbox") || said.contains("sandbox") {
+        let sandbox = if output.contains("no-sandbox") || output.contains("sandbox") {
             " (as root, or where the system forbids its sandbox, Chromium needs --no-sandbox)"
         } else {
             ""

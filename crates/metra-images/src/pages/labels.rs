@@ -31,16 +31,16 @@ pub fn read_labels(path: &Path, series: &Series) -> Result<(Vec<Labelled>, usize
             continue;
         }
         let fields: Vec<&str> = line.split(['\t', ',']).map(str::trim).collect();
-        let [from, to, said] = fields[..] else {
+        let [from, to, state] = fields[..] else {
             let found = fields.len();
             return refused(&format!(
                 "expected from, to and changed or same, found {found} fields"
             ));
         };
-        let changed = match said {
+        let changed = match state {
             "changed" => true,
             "same" => false,
-            _ => return refused(&format!("expected changed or same, found \"{said}\"")),
+            _ => return refused(&format!("expected changed or same, found \"{state}\"")),
         };
         let (Some(from), Some(to)) = (series.place_of(from), series.place_of(to)) else {
             unknown += 1;

@@ -80,8 +80,9 @@ impl PageModel {
             ));
         }
         let pairs = |changed: bool| -> Vec<[u64; 2]> {
-            let said = labels.iter().filter(|label| label.changed == changed);
-            said.map(|label| label.pair.map(|place| place as u64))
+            let chosen = labels.iter().filter(|label| label.changed == changed);
+            chosen
+                .map(|label| label.pair.map(|place| place as u64))
                 .collect()
         };
         let (same, changed) = (pairs(false), pairs(true));

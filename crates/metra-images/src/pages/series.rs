@@ -67,12 +67,12 @@ impl Series {
         };
         let mut versions = Vec::new();
         for entry in list.entries {
-            let said = entry.fields.get(column).map_or("", |said| said.trim());
-            let number = said.parse().ok().filter(|t: &f64| t.is_finite());
+            let text = entry.fields.get(column).map_or("", |text| text.trim());
+            let number = text.parse().ok().filter(|t: &f64| t.is_finite());
             let name = name_of(&entry.path);
-            let Some(time) = number.or_else(|| parse_time(said)) else {
+            let Some(time) = number.or_else(|| parse_time(text)) else {
                 let problem =
-                    format!("{name}: expected a number or a date as time, found \"{said}\"");
+                    format!("{name}: expected a number or a date as time, found \"{text}\"");
                 return Err(Error::file(manifest, problem));
             };
             versions.push(Version {

@@ -31,7 +31,7 @@ pub enum TileFrame {
     /// It is something else: red.
     Wrong,
     /// It is what was asked with: grey.
-    Asked,
+    Query,
 }
 
 /// Rows of tiles below each other.
@@ -84,7 +84,7 @@ impl TileFrame {
         match self {
             TileFrame::Right => (Rgb([24, 148, 72]), BORDER),
             TileFrame::Wrong => (Rgb([206, 50, 50]), BORDER / 2),
-            TileFrame::Asked => (Rgb([110, 110, 110]), BORDER / 2),
+            TileFrame::Query => (Rgb([110, 110, 110]), BORDER / 2),
         }
     }
 }
@@ -340,7 +340,7 @@ mod tests {
         let mut sheet = Sheet::new(100);
         let red = [200, 0, 0];
         sheet.ranked(
-            tile(Some(flat(60, 100, red)), Some(TileFrame::Asked), "query"),
+            tile(Some(flat(60, 100, red)), Some(TileFrame::Query), "query"),
             vec![
                 tile(
                     Some(flat(120, 200, [0, 0, 200])),

@@ -249,11 +249,11 @@ mod tests {
     use metra::model::{Model, PlanConstraints, Space};
 
     fn faiss_plan(model: &Model) -> Plan {
-        let wish = PlanConstraints {
+        let constraints = PlanConstraints {
             distances: vec![Distance::SquaredL2, Distance::InnerProduct],
             ..PlanConstraints::default()
         };
-        Plan::choose_for_model(model, &wish).unwrap()
+        Plan::choose_for_model(model, &constraints).unwrap()
     }
 
     fn written(space: Space, items: &[f32]) -> Vec<u8> {

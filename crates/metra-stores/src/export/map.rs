@@ -289,8 +289,8 @@ pub(super) mod tests {
         // Items as they are, asked with (3, 4)ᵀ (1, 2) q.
         let plans = Plan::all_for_model(&model).unwrap();
         let only = plans.iter().find(|p| p.items_stay()).unwrap();
-        let asked = Export::queries(&model, only).unwrap().matrix("npy");
-        assert_eq!(asked.unwrap().weights().values(), &[3.0, 6.0, 4.0, 8.0]);
+        let queries = Export::queries(&model, only).unwrap().matrix("npy");
+        assert_eq!(queries.unwrap().weights().values(), &[3.0, 6.0, 4.0, 8.0]);
         assert!(Export::items(&model, only).is_err());
     }
 }

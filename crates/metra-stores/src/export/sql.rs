@@ -52,7 +52,7 @@ pub fn write_sql(
     );
     let table = identifier(&format!("{name}_map"))?;
     let function = function(export, &function_name, &table);
-    let asked = match &function {
+    let query = match &function {
         Ok(function) => {
             text.push_str(function);
             format!("(SELECT {function_name}($1))")
@@ -76,7 +76,7 @@ pub fn write_sql(
     let _ = write!(
         text,
         "-- $1 is the query, {}{dim} numbers; $2 is how many answers.\nPREPARE {} (vector, bigint) \
-         AS\n    SELECT {} FROM {}\n    ORDER BY {} {operator} {asked} LIMIT $2;\n\n-- EXECUTE {} \
+         AS\n    SELECT {} FROM {}\n    ORDER BY {} {operator} {query} LIMIT $2;\n\n-- EXECUTE {} \
          ('[...]', 10);\n",
         if function.is_ok() {
             "as it is, "

@@ -61,7 +61,7 @@ impl Address {
             config.connect_timeout(CONNECT);
         }
         config.application_name("metra");
-        config.ssl_mode(mode.asked());
+        config.ssl_mode(mode.ssl_mode());
         let place = place(&config);
         Ok(Address {
             config,
@@ -73,7 +73,7 @@ impl Address {
     /// Pass on what the server notices, such as an index that does not fit into memory.
     pub fn noticing(mut self, notice: fn(&str)) -> Self {
         self.config
-            .notice_callback(move |said| notice(said.message()));
+            .notice_callback(move |report| notice(report.message()));
         self
     }
 
@@ -95,11 +95,11 @@ impl Address {
 
     /// Ask the server to end what a connection is doing.
     pub(super) fn cancel(&self, token: &CancelToken) -> Result<()> {
-        let asked = match self.tls.mode {
+        let connected = match self.tls.mode {
             SslMode::Disable => token.cancel_query(NoTls),
             _ => token.cancel_query(self.tls.connector(&self.place)?),
         };
-        asked.map_err(|e| server_error(&self.place, &e))
+        connected.map_err(|e| server_error(&self.place, &e))
     }
 }
 
@@ -179,10 +179,10 @@ mod tests {
             "postgres://me:hidden@db/shop?nothing=1",
             "postgres://me:hidden@db/shop?sslmode=hidden",
         ] {
-            let said = Address::parse(wrong).unwrap_err().to_string();
+            let report = Address::parse(wrong).unwrap_err().to_string();
             assert!(
-                said.contains("expected") && !said.contains("hidden"),
-                "{said}"
+                report.contains("expected") && !report.contains("hidden"),
+                "{report}"
             );
         }
     }

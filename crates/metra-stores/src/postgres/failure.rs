@@ -11,7 +11,7 @@ pub(super) fn server_error(place: &str, error: &postgres::Error) -> Error {
         place: place.to_owned(),
         problem,
     };
-    let Some(said) = error.as_db_error() else {
+    let Some(report) = error.as_db_error() else {
         // Messages of the client are a chain, whose first part says little.
         let mut problem = error.to_string();
         let mut inner = error.source();
@@ -24,11 +24,11 @@ pub(super) fn server_error(place: &str, error: &postgres::Error) -> Error {
         }
         return refused(problem);
     };
-    let mut problem = said.message().to_owned();
-    for more in [said.detail(), said.hint()].into_iter().flatten() {
+    let mut problem = report.message().to_owned();
+    for more in [report.detail(), report.hint()].into_iter().flatten() {
         problem += &format!("; {more}");
     }
-    let advice = match *said.code() {
+    let advice = match *report.code() {
         SqlState::INVALID_PASSWORD => {
             "give the password in the address (postgres://user:password@host/database) or in the \
              environment variable PGPASSWORD"

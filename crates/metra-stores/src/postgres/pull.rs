@@ -137,7 +137,7 @@ struct PullStatements {
     kind: VectorType,
     dim: Option<usize>,
     /// Conditions of the caller.
-    asked: String,
+    filter: String,
     /// That no further column is NULL.
     whole: String,
     extension: String,
@@ -157,7 +157,7 @@ impl PullStatements {
             vector: vector.quoted.clone(),
             kind,
             dim,
-            asked: conditions(table, &what.conditions, 1)?,
+            filter: conditions(table, &what.conditions, 1)?,
             whole,
             extension: table.extension.schema.clone(),
             place: place(&table.name, &what.vector),
@@ -172,14 +172,14 @@ impl PullStatements {
         let PullStatements {
             table,
             vector,
-            asked,
+            filter,
             whole,
             ..
         } = self;
         let refused = |e: postgres::Error| server_error(&self.place, &e);
         let text = format!(
             "SELECT count(*), count({vector}), count(*) FILTER (WHERE {vector} IS NOT NULL{whole}) \
-             FROM {table} WHERE true{asked}"
+             FROM {table} WHERE true{filter}"
         );
         let row = transaction.query_one(&text, parameters).map_err(refused)?;
         let (all, with, given): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
@@ -187,7 +187,7 @@ impl PullStatements {
         if dim.is_none() {
             let text = format!(
                 "SELECT {}.vector_dims({vector}) FROM {table} WHERE {vector} IS NOT \
-                 NULL{whole}{asked} ORDER BY {} LIMIT 1",
+                 NULL{whole}{filter} ORDER BY {} LIMIT 1",
                 self.extension, self.id
             );
             let row = transaction.query_opt(&text, parameters).map_err(refused)?;
@@ -243,13 +243,13 @@ impl PullStatements {
             table,
             id,
             vector,
-            asked,
+            filter,
             whole,
             ..
         } = self;
         // A bare name in ORDER BY would mean the text that is selected under it, in the order of texts.
         format!(
-            "SELECT {what} FROM {table} AS stored WHERE {vector} IS NOT NULL{whole}{asked} ORDER BY \
+            "SELECT {what} FROM {table} AS stored WHERE {vector} IS NOT NULL{whole}{filter} ORDER BY \
              stored.{id}"
         )
     }

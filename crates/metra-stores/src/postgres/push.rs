@@ -74,7 +74,7 @@ impl<'a> Push<'a> {
             Some((record, kind)) => {
                 let place = place(&table.name, what.to.as_deref().unwrap_or(&what.from));
                 let plan = record.plan(model, &place)?;
-                check_plan(&plan, &what.wish, &place)?;
+                check_plan(&plan, &what.constraints, &place)?;
                 (plan, record, kind)
             }
             None => {

@@ -20,7 +20,7 @@ pub struct Pushing {
     /// The column of cameras, where the model needs one.
     pub camera: Option<String>,
     /// The constraints on the plan; the limits of pgvector are added.
-    pub wish: PlanConstraints,
+    pub constraints: PlanConstraints,
     /// The model's name in the registry.
     pub name: String,
     /// Rows of a transaction.

@@ -146,12 +146,12 @@ impl Search {
     pub fn nearest(&mut self, queries: Rows<'_>, stop: &AtomicBool) -> Result<Vec<Vec<Hit>>> {
         let parameters = VectorParameters::new(self.kind, queries)?;
         let mut answers = Vec::with_capacity(queries.len());
-        for (query, asked) in parameters.each().into_iter().zip(queries.iter()) {
+        for (query, vector) in parameters.each().into_iter().zip(queries.iter()) {
             if stop.load(Ordering::Relaxed) {
                 return Err(metra::Error::Interrupted.into());
             }
             answers.push(match self.plan.ranks_again() {
-                Some(space) => self.rerank(space, query, asked)?,
+                Some(space) => self.rerank(space, query, vector)?,
                 None => {
                     let rows = self.ask(query, None)?;
                     rows.iter()
@@ -170,10 +170,10 @@ impl Search {
         &mut self,
         space: Space,
         query: &(dyn ToSql + Sync),
-        asked: &[f32],
+        vector: &[f32],
     ) -> Result<Vec<Hit>> {
         let dim = self.plan.query_dim();
-        let own = MemoryCorpus::new(RowBuf::from_values(asked.to_vec(), dim)?)?;
+        let own = MemoryCorpus::new(RowBuf::from_values(vector.to_vec(), dim)?)?;
         let mut fetched = (CANDIDATES * self.k).max(USUAL_SEARCH);
         loop {
             let rows = self.ask(query, Some(fetched as i64))?;
@@ -262,12 +262,12 @@ fn plan(
             return Err(Error::found(place, problem));
         }
     };
-    let wish = PlanConstraints {
+    let constraints = PlanConstraints {
         distances,
         keep_items: true,
         ..PlanConstraints::default()
     };
-    Ok(Plan::choose_for_model(model, &wish)?)
+    Ok(Plan::choose_for_model(model, &constraints)?)
 }
 
 /// Settings of the session for this search.

@@ -90,10 +90,10 @@ pub(super) fn existing_type(table: &Table, what: &Pushing) -> Result<(VectorType
 }
 
 /// Check that a recorded plan is the one that is requested now.
-pub(super) fn check_plan(plan: &Plan, wish: &PlanConstraints, place: &str) -> Result<()> {
-    let other_way = wish.way.is_some_and(|way| way != plan.way());
-    let other_form = wish.keep_input && !plan.holds_input();
-    if other_way || other_form || !wish.distances.contains(&plan.distance()) {
+pub(super) fn check_plan(plan: &Plan, constraints: &PlanConstraints, place: &str) -> Result<()> {
+    let other_way = constraints.way.is_some_and(|way| way != plan.way());
+    let other_form = constraints.keep_input && !plan.holds_input();
+    if other_way || other_form || !constraints.distances.contains(&plan.distance()) {
         let name = plan.name();
         let problem = format!(
             "it was begun as {name}, and another way or distance was asked for: write to a new column"
@@ -105,10 +105,10 @@ pub(super) fn check_plan(plan: &Plan, wish: &PlanConstraints, place: &str) -> Re
 
 /// The best plan within the constraints.
 pub(super) fn choose_plan(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
-    let wish = PlanConstraints {
+    let constraints = PlanConstraints {
         keep_items: what.to.is_none(),
         most_dimensions: kind.element().most(what.index),
-        ..what.wish.clone()
+        ..what.constraints.clone()
     };
-    Ok(Plan::choose_for_model(model, &wish)?)
+    Ok(Plan::choose_for_model(model, &constraints)?)
 }

@@ -47,7 +47,7 @@ impl SslMode {
     }
 
     /// As the client library knows it.
-    pub(super) fn asked(self) -> postgres::config::SslMode {
+    pub(super) fn ssl_mode(self) -> postgres::config::SslMode {
         match self {
             SslMode::Disable => postgres::config::SslMode::Disable,
             SslMode::Prefer => postgres::config::SslMode::Prefer,

@@ -153,13 +153,13 @@ mod tests {
     fn halves_refuse_what_they_cannot_hold() {
         let rows = Rows::new(&[1.0, 2.0, 65_504.0, -70_000.0], 2).unwrap();
         assert!(VectorParameters::new(VectorType::Vector, rows).is_ok());
-        let said = VectorParameters::new(VectorType::Halfvec, rows)
+        let message = VectorParameters::new(VectorType::Halfvec, rows)
             .err()
             .unwrap()
             .to_string();
         assert!(
-            said.starts_with("row 1: ") && said.contains("-70000"),
-            "{said}"
+            message.starts_with("row 1: ") && message.contains("-70000"),
+            "{message}"
         );
         assert!(VectorParameters::new(VectorType::Halfvec, rows.slice(0, 1)).is_ok());
     }

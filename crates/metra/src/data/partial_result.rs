@@ -40,8 +40,8 @@ impl PartialResult {
             (PartialResult::Nearest(nearest), PartialResult::Nearest(other)) => {
                 nearest.merge(other)
             }
-            (PartialResult::Bytes(said), PartialResult::Bytes(mut other)) => {
-                said.append(&mut other);
+            (PartialResult::Bytes(blocks), PartialResult::Bytes(mut other)) => {
+                blocks.append(&mut other);
                 Ok(())
             }
             (mine, other) => Err(Error::shape(
@@ -63,10 +63,10 @@ impl PartialResult {
                     PartialResult::Nearest(Nearest { k, rows })
                 })
             }
-            PartialResult::Bytes(said) => {
-                let longest = said.iter().map(|(_, _, words)| words.len()).max();
+            PartialResult::Bytes(blocks) => {
+                let longest = blocks.iter().map(|(_, _, words)| words.len()).max();
                 chunks(
-                    said,
+                    blocks,
                     bytes / longest.unwrap_or(1).max(1),
                     PartialResult::Bytes,
                 )
@@ -90,8 +90,8 @@ impl PartialResult {
                 (PartialResult::Nearest(all), PartialResult::Nearest(mut more)) => {
                     all.rows.append(&mut more.rows)
                 }
-                (PartialResult::Bytes(said), PartialResult::Bytes(mut more)) => {
-                    said.append(&mut more)
+                (PartialResult::Bytes(blocks), PartialResult::Bytes(mut more)) => {
+                    blocks.append(&mut more)
                 }
                 (mine, other) => {
                     let (expected, found) = (mine.kind(), other.kind());
@@ -99,9 +99,9 @@ impl PartialResult {
                 }
             }
         }
-        if let PartialResult::Bytes(said) = &mut whole {
+        if let PartialResult::Bytes(blocks) = &mut whole {
             // Blocks of different shards may have travelled in any order.
-            said.sort_by_key(|(shard, number, _)| (*shard, *number));
+            blocks.sort_by_key(|(shard, number, _)| (*shard, *number));
         }
         Ok(whole)
     }
@@ -171,9 +171,9 @@ impl PartialResult {
     }
 
     /// What shards said, in the order of shards.
-    pub fn into_said(self) -> Result<Vec<(u64, u64, Vec<u8>)>> {
+    pub fn into_bytes(self) -> Result<Vec<(u64, u64, Vec<u8>)>> {
         match self {
-            PartialResult::Bytes(said) => Ok(said),
+            PartialResult::Bytes(blocks) => Ok(blocks),
             other => Err(Error::shape("a part of a result", "words", other.kind())),
         }
     }
@@ -310,8 +310,8 @@ mod tests {
         let sum = PartialResult::Sum((0..1000).map(f64::from).collect());
         let count = PartialResult::Count((0..77).collect());
         let near = nearest(&[&[(1.0, 5)], &[(2.0, 9)], &[(3.0, 9)]]);
-        let said = PartialResult::Bytes((0..9).map(|n| (n / 3, n % 3, vec![7; 40])).collect());
-        for (part, blocks) in [(sum, 125), (count, 10), (near, 2), (said, 9)] {
+        let blocks = PartialResult::Bytes((0..9).map(|n| (n / 3, n % 3, vec![7; 40])).collect());
+        for (part, blocks) in [(sum, 125), (count, 10), (near, 2), (blocks, 9)] {
             let split = part.clone().blocks(64);
             assert_eq!(split.len(), blocks, "{}", part.kind());
             let split = split.iter().map(|block| {

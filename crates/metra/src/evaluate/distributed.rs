@@ -26,7 +26,7 @@ const SAID: usize = 1 << 16;
 /// Queries with what is right for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelledQueries {
-    asked: QueryBatch,
+    batch: QueryBatch,
     /// Class of each query, numbered as the items' are; nothing is relevant where there is none.
     classes: Vec<Option<u32>>,
     /// Row number of each query where queries are items themselves, which are then left out.
@@ -36,22 +36,22 @@ pub struct LabelledQueries {
 impl LabelledQueries {
     /// Items of a query's class are relevant, but the query itself.
     pub fn new(
-        asked: QueryBatch,
+        batch: QueryBatch,
         classes: Vec<Option<u32>>,
         own: Option<Vec<RowId>>,
     ) -> Result<Self> {
         let described = own.as_ref().map_or(classes.len(), Vec::len);
         for found in [classes.len(), described] {
-            if found != asked.len() {
+            if found != batch.len() {
                 return Err(Error::shape(
                     "queries that are described",
-                    asked.len(),
+                    batch.len(),
                     found,
                 ));
             }
         }
         Ok(LabelledQueries {
-            asked,
+            batch,
             classes,
             own,
         })
@@ -61,8 +61,8 @@ impl LabelledQueries {
     /// counts for it and is relevant.
     fn score(&self, block: &Block<'_>, see: &mut See<'_>) -> Result<()> {
         let (mut buffer, mut products) = (RowBuf::empty(block.items.dim()), Vec::new());
-        for start in (0..self.asked.len()).step_by(QUERIES) {
-            let end = self.asked.len().min(start + QUERIES);
+        for start in (0..self.batch.len()).step_by(QUERIES) {
+            let end = self.batch.len().min(start + QUERIES);
             let ids = (start as RowId..end as RowId).collect();
             let queries = block.items.queries(block.queries, ids)?;
             for tile in 0..block.items.tiles() {
@@ -108,7 +108,7 @@ enum Answer {
 pub fn evaluate_distributed(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    questions: &LabelledQueries,
+    labelled: &LabelledQueries,
     clusters: &[u64],
     options: &EvaluationOptions<'_>,
 ) -> Result<Evaluation> {
@@ -117,13 +117,13 @@ pub fn evaluate_distributed(
         let expected = "expected values where the items lie elsewhere";
         return Err(Error::parameter("ties", expected, "the order of trec_eval"));
     }
-    if clusters.len() != questions.asked.len() {
-        let (expected, found) = (questions.asked.len(), clusters.len());
+    if clusters.len() != labelled.batch.len() {
+        let (expected, found) = (labelled.batch.len(), clusters.len());
         return Err(Error::shape("clusters of the queries", expected, found));
     }
-    let relevant = fold::<RelevantScores>(corpus, keys, questions)?;
+    let relevant = fold::<RelevantScores>(corpus, keys, labelled)?;
     let counted = Counted {
-        questions: questions.clone(),
+        labelled: labelled.clone(),
         relevant,
     };
     let counts = fold::<IrrelevantCounts>(corpus, keys, &counted)?;
@@ -136,7 +136,7 @@ pub fn evaluate_distributed(
 
 /// Scores of the relevant items of every query.
 pub struct RelevantScores {
-    questions: LabelledQueries,
+    labelled: LabelledQueries,
     scored: Scored,
     shard: u64,
     found: Vec<(u32, f32)>,
@@ -144,11 +144,11 @@ pub struct RelevantScores {
 
 impl RelevantScores {
     fn collect(
-        questions: &LabelledQueries,
+        labelled: &LabelledQueries,
         found: &mut Vec<(u32, f32)>,
         block: &Block<'_>,
     ) -> Result<()> {
-        questions.score(block, &mut |query, scores, answer| {
+        labelled.score(block, &mut |query, scores, answer| {
             for (place, score) in scores.iter().enumerate() {
                 if answer(place) == Answer::Relevant {
                     found.push((query as u32, *score));
@@ -164,29 +164,29 @@ impl Statistic for RelevantScores {
     /// Increasing scores of each query.
     type Out = Vec<Vec<f32>>;
 
-    fn start(questions: &LabelledQueries, shard: u64) -> Result<Self> {
+    fn start(labelled: &LabelledQueries, shard: u64) -> Result<Self> {
         Ok(RelevantScores {
-            questions: questions.clone(),
-            scored: Scored::new(&questions.asked)?,
+            labelled: labelled.clone(),
+            scored: Scored::new(&labelled.batch)?,
             shard,
             found: Vec::new(),
         })
     }
 
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
-        let (questions, found) = (&self.questions, &mut self.found);
-        (self.scored).take(sample, &mut |block| Self::collect(questions, found, block))
+        let (labelled, found) = (&self.labelled, &mut self.found);
+        (self.scored).take(sample, &mut |block| Self::collect(labelled, found, block))
     }
 
     fn close(mut self) -> Result<Vec<PartialResult>> {
-        let (questions, found) = (&self.questions, &mut self.found);
-        (self.scored).flush(&mut |block| Self::collect(questions, found, block))?;
+        let (labelled, found) = (&self.labelled, &mut self.found);
+        (self.scored).flush(&mut |block| Self::collect(labelled, found, block))?;
         Ok(vec![encode_list(self.shard, &self.found, SAID)?])
     }
 
-    fn finish(questions: &LabelledQueries, parts: Vec<PartialResult>) -> Result<Vec<Vec<f32>>> {
+    fn finish(labelled: &LabelledQueries, parts: Vec<PartialResult>) -> Result<Vec<Vec<f32>>> {
         let [pairs] = expect_parts(parts)?;
-        let mut scores = vec![Vec::new(); questions.asked.len()];
+        let mut scores = vec![Vec::new(); labelled.batch.len()];
         for (query, score) in decode_list::<(u32, f32)>(pairs)? {
             let known = scores.get_mut(query as usize);
             let known = known.ok_or_else(|| Error::shape("a query", "known", query))?;
@@ -202,14 +202,14 @@ impl Statistic for RelevantScores {
 /// What [`IrrelevantCounts`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    questions: LabelledQueries,
+    labelled: LabelledQueries,
     /// Increasing scores of each query's relevant items.
     relevant: Vec<Vec<f32>>,
 }
 
 /// How many irrelevant items lie nearer than each relevant one, and how many tie.
 pub struct IrrelevantCounts {
-    questions: LabelledQueries,
+    labelled: LabelledQueries,
     scored: Scored,
     thresholds: Vec<Thresholds>,
     /// Items that count as irrelevant for each query.
@@ -221,7 +221,7 @@ pub struct IrrelevantCounts {
 impl IrrelevantCounts {
     fn show(&mut self, sample: Option<&Sample<'_>>) -> Result<()> {
         let Self {
-            questions,
+            labelled,
             scored,
             thresholds,
             irrelevant,
@@ -229,7 +229,7 @@ impl IrrelevantCounts {
             kept,
         } = self;
         let mut count = |block: &Block<'_>| {
-            questions.score(block, &mut |query, scores, answer| {
+            labelled.score(block, &mut |query, scores, answer| {
                 kept.clear();
                 let places = scores.iter().enumerate();
                 let others = places.filter(|(place, _)| answer(*place) == Answer::Irrelevant);
@@ -259,10 +259,10 @@ impl Statistic for IrrelevantCounts {
             thresholds
         });
         Ok(IrrelevantCounts {
-            scored: Scored::new(&counted.questions.asked)?,
+            scored: Scored::new(&counted.labelled.batch)?,
             thresholds: thresholds.collect(),
-            irrelevant: vec![0; counted.questions.asked.len()],
-            questions: counted.questions.clone(),
+            irrelevant: vec![0; counted.labelled.batch.len()],
+            labelled: counted.labelled.clone(),
             working: Working::default(),
             kept: Vec::new(),
         })
@@ -355,14 +355,14 @@ mod tests {
         let labels = Labels::from_numbers(&set.classes).unwrap();
         let rows = RowBuf::from_values(corpus.rows().values().to_vec(), 5).unwrap();
         for space in Space::ALL {
-            let asked = QueryBatch::plain(space, &rows).unwrap();
+            let batch = QueryBatch::plain(space, &rows).unwrap();
             let classes = labels.of().iter().map(|class| Some(*class)).collect();
             let own = Some((0..700).collect());
-            let questions = LabelledQueries::new(asked, classes, own).unwrap();
+            let labelled = LabelledQueries::new(batch, classes, own).unwrap();
             let clusters: Vec<u64> = labels.of().iter().map(|c| u64::from(*c)).collect();
             let keys = Keys::Class(labels.of());
             let found =
-                evaluate_distributed(&corpus, keys, &questions, &clusters, &options()).unwrap();
+                evaluate_distributed(&corpus, keys, &labelled, &clusters, &options()).unwrap();
             let truth = LeaveOneOut(&labels);
             let expected = evaluate(space, &corpus, &corpus, &truth, &options()).unwrap();
             close(&found, &expected);
@@ -380,12 +380,12 @@ mod tests {
             .collect();
         assert!(classes.contains(&None));
         let rows = RowBuf::from_values(asking.corpus.rows().values().to_vec(), 5).unwrap();
-        let asked = QueryBatch::plain(Space::SquaredL2, &rows).unwrap();
-        let questions = LabelledQueries::new(asked, classes, None).unwrap();
+        let batch = QueryBatch::plain(Space::SquaredL2, &rows).unwrap();
+        let labelled = LabelledQueries::new(batch, classes, None).unwrap();
         let clusters: Vec<u64> = theirs.of().iter().map(|c| u64::from(*c)).collect();
         let keys = Keys::Class(labels.of());
         let found =
-            evaluate_distributed(&set.corpus, keys, &questions, &clusters, &options()).unwrap();
+            evaluate_distributed(&set.corpus, keys, &labelled, &clusters, &options()).unwrap();
         let truth = AgainstGallery::new(&theirs, &labels);
         let (space, asking) = (Space::SquaredL2, &asking.corpus);
         let expected = evaluate(space, asking, &set.corpus, &truth, &options()).unwrap();

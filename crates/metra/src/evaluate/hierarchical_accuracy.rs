@@ -16,18 +16,18 @@ use crate::supervision::{Labels, Tree};
 #[derive(Debug, Clone)]
 pub struct HierarchicalAccuracy<'a> {
     tree: &'a Tree,
-    asked: Vec<u32>,
+    query: Vec<u32>,
     found: Vec<u32>,
     root_height: f64,
 }
 
 impl<'a> HierarchicalAccuracy<'a> {
-    /// The classes of `asked` and of `found`, each numbered for itself, must be nodes of the tree.
-    pub fn new(tree: &'a Tree, asked: &Labels, found: &Labels) -> Result<Self> {
+    /// The classes of `query` and of `found`, each numbered for itself, must be nodes of the tree.
+    pub fn new(tree: &'a Tree, query: &Labels, found: &Labels) -> Result<Self> {
         Ok(HierarchicalAccuracy {
             tree,
             root_height: f64::from(tree.root_height()),
-            asked: tree.nodes(asked)?,
+            query: tree.nodes(query)?,
             found: tree.nodes(found)?,
         })
     }
@@ -35,16 +35,16 @@ impl<'a> HierarchicalAccuracy<'a> {
     /// 1 − height of the lowest common ancestor / height of the root: 1 for the right class,
     /// wherever in the tree it hangs, and 0 where only the root joins the two or no class was
     /// found. O(depth of the tree).
-    pub fn accuracy(&self, asked: u32, found: u32) -> f64 {
-        let class = self.asked.get(asked as usize);
-        let (Some(&asked), Some(&found)) = (class, self.found.get(found as usize)) else {
+    pub fn accuracy(&self, query: u32, found: u32) -> f64 {
+        let class = self.query.get(query as usize);
+        let (Some(&query), Some(&found)) = (class, self.found.get(found as usize)) else {
             return 0.0;
         };
         // An inner node has a height, but a class that was found is no mistake.
-        if asked == found {
+        if query == found {
             return 1.0;
         }
-        let meeting = self.tree.common_ancestor(asked, found);
+        let meeting = self.tree.common_ancestor(query, found);
         // Two different nodes have a root above a leaf, so its height is at least 1.
         1.0 - f64::from(self.tree.height(meeting)) / self.root_height
     }
@@ -67,9 +67,9 @@ mod tests {
             ("chair", "thing"),
         ];
         let tree = Tree::from_edges(&edges).unwrap();
-        let asked = Labels::from_names(&["poodle", "dog", "chair"]).unwrap();
+        let query = Labels::from_names(&["poodle", "dog", "chair"]).unwrap();
         let found = Labels::from_names(&["poodle", "beagle", "tabby", "dog", "chair"]).unwrap();
-        let kin = HierarchicalAccuracy::new(&tree, &asked, &found).unwrap();
+        let accuracy = HierarchicalAccuracy::new(&tree, &query, &found).unwrap();
         let number = |labels: &Labels, name: &str| {
             let mut classes = 0..labels.classes() as u32;
             classes.find(|class| labels.name(*class) == name).unwrap()
@@ -87,13 +87,13 @@ mod tests {
             ("dog", "dog", 1.0),
             ("chair", "poodle", 0.0),
         ] {
-            let value = kin.accuracy(number(&asked, is), number(&found, taken_for));
+            let value = accuracy.accuracy(number(&query, is), number(&found, taken_for));
             assert!(
                 (value - expected).abs() < 1e-12,
                 "{is} as {taken_for}: {value}"
             );
         }
-        assert_eq!(kin.accuracy(0, u32::MAX), 0.0);
+        assert_eq!(accuracy.accuracy(0, u32::MAX), 0.0);
         let sofa = Labels::from_names(&["sofa"]).unwrap();
         assert!(HierarchicalAccuracy::new(&tree, &sofa, &found).is_err());
     }

@@ -147,9 +147,9 @@ mod tests {
         let set = SET.rows(150);
         let queries = Subset::new(&set.corpus, (0..40).collect()).unwrap();
         let items = Subset::new(&set.corpus, (40..150).collect()).unwrap();
-        let asked = Labels::from_numbers(&set.classes[..40]).unwrap();
+        let query_labels = Labels::from_numbers(&set.classes[..40]).unwrap();
         let searched = Labels::from_numbers(&set.classes[40..]).unwrap();
-        let truth = AgainstGallery::new(&asked, &searched);
+        let truth = AgainstGallery::new(&query_labels, &searched);
         let (rerank, space, options) = (
             Rerank::default(),
             Space::SquaredL2,

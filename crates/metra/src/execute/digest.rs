@@ -36,9 +36,9 @@ impl Statistic for Digest {
     }
 
     fn finish(_: &(), parts: Vec<PartialResult>) -> Result<String> {
-        let [said] = expect_parts(parts)?;
+        let [digests] = expect_parts(parts)?;
         let mut hasher = blake3::Hasher::new();
-        for (shard, _, digest) in said.into_said()? {
+        for (shard, _, digest) in digests.into_bytes()? {
             hasher.update(&shard.to_le_bytes());
             hasher.update(&digest);
         }

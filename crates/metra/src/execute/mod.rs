@@ -75,7 +75,7 @@ pub trait Statistic: Sized + Send {
 /// Fold a statistic over all rows of a corpus, where they lie.
 pub fn fold<S: Statistic>(corpus: &dyn Corpus, keys: Keys<'_>, spec: &S::Spec) -> Result<S::Out> {
     let parts = match corpus.pass_executor() {
-        Some(elsewhere) => elsewhere.run(Task {
+        Some(executor) => executor.run(Task {
             name: S::NAME,
             spec: encode(spec)?,
             keys: keys.by(),
@@ -136,7 +136,7 @@ pub fn encode_list<T: Serialize>(shard: u64, values: &[T], each: usize) -> Resul
 /// The lists of all shards that [`encode_list`] them, one after the other.
 pub fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
     let mut values = Vec::new();
-    for (_, _, words) in part.into_said()? {
+    for (_, _, words) in part.into_bytes()? {
         values.extend(decode::<Vec<T>>(&words)?);
     }
     Ok(values)

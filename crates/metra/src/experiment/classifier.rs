@@ -79,7 +79,7 @@ impl Classifier {
     pub(super) fn judge(
         self,
         space: Space,
-        asked: (&dyn Corpus, &Labels),
+        queries: (&dyn Corpus, &Labels),
         known: (&dyn Corpus, &Labels),
         tree: Option<&Tree>,
         measures: &[Measure],
@@ -88,9 +88,9 @@ impl Classifier {
             let expected = "accuracy or hierarchical with a classifier";
             return Err(Error::parameter("measure", expected, measure));
         }
-        let kin = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
+        let hierarchical = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
             (_, false) => None,
-            (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, asked.1, known.1)?),
+            (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, queries.1, known.1)?),
             (None, true) => {
                 let expected = "accuracy, where no taxonomy is given";
                 let found = Measure::HierarchicalAccuracy;
@@ -99,23 +99,25 @@ impl Classifier {
         };
         let found = match self {
             Classifier::Gaussian { share } => {
-                Gaussians::fit(known.0, known.1, share)?.classify(asked.0)?
+                Gaussians::fit(known.0, known.1, share)?.classify(queries.0)?
             }
             Classifier::Neighbours { k } => {
-                let neighbours = top_k(space, asked.0, known.0, k, false)?;
+                let neighbours = top_k(space, queries.0, known.0, k, false)?;
                 knn_classes(&neighbours, known.1.of())?
             }
         };
-        let value = |measure: Measure, found: u32, class: u32| match (measure, &kin) {
-            (Measure::HierarchicalAccuracy, Some(kin)) => kin.accuracy(class, found),
+        let value = |measure: Measure, found: u32, class: u32| match (measure, &hierarchical) {
+            (Measure::HierarchicalAccuracy, Some(hierarchical)) => {
+                hierarchical.accuracy(class, found)
+            }
             _ => {
                 // Parts number their classes each for itself: names say which is which.
                 let is = (found as usize) < known.1.classes()
-                    && known.1.name(found) == asked.1.name(class);
+                    && known.1.name(found) == queries.1.name(class);
                 f64::from(u8::from(is))
             }
         };
-        let pairs = || found.iter().zip(asked.1.of());
+        let pairs = || found.iter().zip(queries.1.of());
         let values = measures.iter().map(|measure| {
             let of_rows = pairs().map(|(found, class)| value(*measure, *found, *class));
             of_rows.collect()
@@ -147,15 +149,15 @@ mod tests {
             MemoryCorpus::new(RowBuf::from_values(values.to_vec(), 1).unwrap()).unwrap()
         };
         // Known: b around 0, c around 10. QueryBatch: c at 9, a at 0 (unknown), b at 1, c at 2 (wrong).
-        let (known, asked) = (line(&[-1.0, 1.0, 9.0, 11.0]), line(&[9.0, 0.0, 1.0, 2.0]));
+        let (known, queries) = (line(&[-1.0, 1.0, 9.0, 11.0]), line(&[9.0, 0.0, 1.0, 2.0]));
         let known_labels = Labels::from_names(&["b", "b", "c", "c"]).unwrap();
-        let asked_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
+        let query_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
         for classifier in ["gaussian", "gaussian:1", "knn:1"] {
             let classifier: Classifier = classifier.parse().unwrap();
             let judge = |tree: Option<&Tree>, measures: &[Measure]| {
                 classifier.judge(
                     Space::SquaredL2,
-                    (&asked, &asked_labels),
+                    (&queries, &query_labels),
                     (&known, &known_labels),
                     tree,
                     measures,

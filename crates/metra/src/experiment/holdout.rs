@@ -54,7 +54,7 @@ impl FromStr for HoldOut {
 }
 
 impl HoldOut {
-    /// What fits the material: queries with judgements, as [`HoldOut::for_labels`] says where rows
+    /// What fits the data set: queries with judgements, as [`HoldOut::for_labels`] says where rows
     /// have labels, and none with comparisons alone: most of them would cross any split of rows,
     /// and nothing would say what is right for a held-out row.
     pub fn default_for(data: &Dataset<'_>) -> Self {

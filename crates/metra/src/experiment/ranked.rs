@@ -63,8 +63,8 @@ impl Dataset<'_> {
         }
         let mut all = Vec::new();
         let mut number = 0;
-        self.retrieval_tasks(chain, units, trained, judging, &mut |round| {
-            all.extend(rank_round(round, number, chain.space(), judging, k)?);
+        self.retrieval_tasks(chain, units, trained, judging, &mut |task| {
+            all.extend(rank_task(task, number, chain.space(), judging, k)?);
             number += 1;
             Ok(())
         })?;
@@ -72,22 +72,22 @@ impl Dataset<'_> {
     }
 }
 
-fn rank_round(
-    round: &RetrievalTask<'_>,
+fn rank_task(
+    task: &RetrievalTask<'_>,
     number: usize,
     space: Space,
     judging: &EvaluationSettings,
     k: usize,
 ) -> Result<Vec<Ranking>> {
-    let items = Items::prepare(space, round.items)?;
+    let items = Items::prepare(space, task.items)?;
     let reranking = (judging.rerank.as_ref())
-        .map(|rerank| Reranking::new(rerank, space, round.queries, round.items, round.own))
+        .map(|rerank| Reranking::new(rerank, space, task.queries, task.items, task.own))
         .transpose()?;
-    let starts: Vec<RowId> = (0..round.queries.len()).step_by(QUERIES).collect();
+    let starts: Vec<RowId> = (0..task.queries.len()).step_by(QUERIES).collect();
     let blocks: Vec<Result<Vec<Ranking>>> = (starts.into_par_iter())
         .map(|start| {
-            let asked: Vec<RowId> = (start..round.queries.len()).take(QUERIES).collect();
-            let block = items.queries(round.queries, asked.clone())?;
+            let block_rows: Vec<RowId> = (start..task.queries.len()).take(QUERIES).collect();
+            let block = items.queries(task.queries, block_rows.clone())?;
             let mut scores = Vec::new();
             match &reranking {
                 None => {
@@ -95,15 +95,15 @@ fn rank_round(
                     items.scores(&block, &mut buffer, &mut scores)?;
                 }
                 Some(reranking) => {
-                    let end = start + asked.len() as RowId;
+                    let end = start + block_rows.len() as RowId;
                     reranking.scores(start..end, &mut scores)?;
                 }
             }
             let mut found = Vec::new();
             let rows = scores.chunks_exact(items.len());
-            for (place, (query, row)) in asked.into_iter().zip(rows).enumerate() {
+            for (place, (query, row)) in block_rows.into_iter().zip(rows).enumerate() {
                 let mut judged = Judged::default();
-                round.truth.judge(query as usize, &mut judged);
+                task.truth.judge(query as usize, &mut judged);
                 let reported = |score: f32| match reranking {
                     None => items.reported(score, block.squared(place)),
                     Some(_) => score,
@@ -111,11 +111,11 @@ fn rank_round(
                 if let Some((first_right, nearest)) = nearest(row, &judged, k) {
                     found.push(Ranking {
                         round: number,
-                        query: round.ids.get(query as usize).copied().unwrap_or(query),
+                        query: task.ids.get(query as usize).copied().unwrap_or(query),
                         first_right,
                         found: (nearest.into_iter())
                             .map(|(item, score, right)| Answer {
-                                item: (round.item_ids)
+                                item: (task.item_ids)
                                     .and_then(|ids| ids.get(item as usize).copied())
                                     .unwrap_or(item),
                                 dissimilarity: reported(score),

@@ -84,7 +84,7 @@ impl Dataset<'_> {
                     rows.iter().map(|row| units[*row as usize]).collect()
                 };
                 for trial in single_shot(&part_labels, cameras.as_ref(), repeats, settings.seed)? {
-                    let asked = part_labels.select(&trial.queries)?;
+                    let query_labels = part_labels.select(&trial.queries)?;
                     let searched = part_labels.select(&trial.gallery)?;
                     let (ids, item_ids) = (unit_of(&trial.queries), unit_of(&trial.gallery));
                     visit(&RetrievalTask {
@@ -93,7 +93,7 @@ impl Dataset<'_> {
                         own: None,
                         items: &Subset::new(&items, trial.gallery)?,
                         item_ids: Some(&item_ids),
-                        truth: &AgainstGallery::new(&asked, &searched),
+                        truth: &AgainstGallery::new(&query_labels, &searched),
                     })?;
                 }
                 Ok(())

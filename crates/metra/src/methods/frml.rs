@@ -125,24 +125,24 @@ impl Method for Frml {
         require_rank(settings.rank, data.dim())?;
         let relevance = data.relevance("frml")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        let scale = field.pair_scale(relevance, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let scale = space.pair_scale(relevance, run.seed)?;
         run.facts.insert("scale".into(), scale);
         let inverse = (1.0 / scale) as f32;
-        let rank = settings.rank.min(field.dim());
-        let factor = field.start("frml", settings.start, rank, run.seed)?;
+        let rank = settings.rank.min(space.dim());
+        let factor = space.start("frml", settings.start, rank, run.seed)?;
         let pool = (relevance.items() as f64 / settings.gamma).ceil().max(1.0) as usize;
         let mut training = Training {
             settings,
             relevance,
-            field: &field,
-            centre: field.centre(),
+            space: &space,
+            centre: space.centre(),
             inverse,
             pool: pool.min(settings.pool),
             warp: settings.warp(),
             workspace: Workspace::default(),
             batch: Minibatch::default(),
-            rows: RowBuf::empty(field.dim()),
+            rows: RowBuf::empty(space.dim()),
         };
         let schedule = settings.schedule;
         descend(schedule, &mut training, factor, run)
@@ -152,7 +152,7 @@ impl Method for Frml {
 struct Training<'a> {
     settings: &'a Frml,
     relevance: &'a dyn Relevance,
-    field: &'a TrainingSpace<'a>,
+    space: &'a TrainingSpace<'a>,
     centre: Option<Vec<f32>>,
     inverse: f32,
     pool: usize,
@@ -178,7 +178,7 @@ impl Descent for Training<'_> {
         let pool = (settings.sampling != Sampling::Exact).then_some(self.pool);
         self.batch
             .draw(self.relevance, settings.batch, pool, &mut random);
-        let (queries, items) = (self.field.queries(), self.field.items());
+        let (queries, items) = (self.space.queries(), self.space.items());
         let centre = self.centre.as_deref();
         self.batch
             .fetch(queries, items, centre, self.inverse, &mut self.rows)?;
@@ -202,7 +202,7 @@ impl Descent for Training<'_> {
     }
 
     fn map(&self, factor: &RowBuf) -> Result<Map> {
-        self.field.carry_back(factor, self.inverse, true)
+        self.space.carry_back(factor, self.inverse, true)
     }
 }
 

@@ -66,10 +66,10 @@ impl Method for Kissme {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
         check_relevance(data.relevance("kissme")?)?;
-        let field = TrainingSpace::new(data)?;
-        let spread = Differences::new("kissme", data, &field, settings.pairs, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let spread = Differences::new("kissme", data, &space, settings.pairs, run.seed)?;
         run.check_stop()?;
-        let principal = moments(field.items())?.covariance.eigen()?;
+        let principal = moments(space.items())?.covariance.eigen()?;
         let rank = usable(settings.rank, principal.numerical_rank())?;
         let basis = principal.vectors.subcols(0, rank).to_owned();
         let inside = |spread: &Symmetric| {
@@ -92,7 +92,7 @@ impl Method for Kissme {
         };
         run.facts.insert("rank".into(), kept.nrows() as f64);
         let weights = product(kept, basis.transpose());
-        match field.carry_back(&rows_from(weights.as_ref()), 1.0, true)? {
+        match space.carry_back(&rows_from(weights.as_ref()), 1.0, true)? {
             Map::LowRank(map) if !settings.definite => {
                 Ok(Map::Indefinite(Indefinite::new(map, positive)?))
             }
@@ -220,8 +220,8 @@ mod tests {
         let (query, items) = ([1.0, 4.0], [4.0, 4.0, 1.0, 7.0]);
         let batch = |values| Batch::new(Rows::new(values, 2).unwrap());
         let mut found = Vec::new();
-        let asked = chain.dissimilarity(&batch(&query), &batch(&items), &mut found);
-        asked.unwrap();
+        let result = chain.dissimilarity(&batch(&query), &batch(&items), &mut found);
+        result.unwrap();
         for (found, expected) in found.iter().zip([-9.0 * 2.0 / 15.0, 9.0 * 32.0 / 33.0]) {
             assert!((found - expected).abs() < 1e-5, "{found} {expected}");
         }

@@ -68,8 +68,8 @@ impl Method for Loreta {
         let triplets = Triplets::new(data, relevance, settings.centre)?;
         run.facts
             .insert("scale".into(), f64::from(1.0 / triplets.inverse));
-        let field = TrainingSpace::plain(data, vec![0.0; data.dim()]);
-        let factor = field.start("loreta", settings.start, settings.rank, run.seed)?;
+        let space = TrainingSpace::plain(data, vec![0.0; data.dim()]);
+        let factor = space.start("loreta", settings.start, settings.rank, run.seed)?;
         let mut training = Training { settings, triplets };
         let schedule = settings.schedule;
         descend(schedule, &mut training, factor, run)

@@ -51,10 +51,10 @@ impl Method for Mlapg {
         let rank = rank_or_all(settings.rank, data.dim())?;
         let relevance = data.relevance("mlapg")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        let scale = field.pair_scale(relevance, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let scale = space.pair_scale(relevance, run.seed)?;
         let inverse = (1.0 / scale) as f32;
-        let pairs = AllPairs::new(data, relevance, &field, inverse, settings.rows, run.seed)?;
+        let pairs = AllPairs::new(data, relevance, &space, inverse, settings.rows, run.seed)?;
         let (relevant, irrelevant) = pairs.counts();
         if relevant == 0 || irrelevant == 0 {
             return Err(Error::Data(format!(
@@ -96,7 +96,7 @@ impl Method for Mlapg {
             ));
         }
         run.facts.insert("rank".into(), root.nrows() as f64);
-        field.carry_back(&rows_from(root.as_ref()), inverse, true)
+        space.carry_back(&rows_from(root.as_ref()), inverse, true)
     }
 }
 

@@ -229,7 +229,7 @@ impl<'a> Triplets<'a> {
     ) -> Result<()> {
         let dim = self.items.dim();
         let mut random = Stream::new(seed, "triplets of similarity", step);
-        let (mut asked, mut found) = (RowBuf::empty(dim), RowBuf::empty(dim));
+        let (mut query_rows, mut found) = (RowBuf::empty(dim), RowBuf::empty(dim));
         let mut left = count;
         let mut apart = vec![0.0; dim];
         while left > 0 {
@@ -248,13 +248,13 @@ impl<'a> Triplets<'a> {
                 .flat_map(|[_, near, far]| [*near, *far])
                 .collect();
             let centre = self.centre.as_deref();
-            asked.reset(queries.len(), dim);
+            query_rows.reset(queries.len(), dim);
             fetch(
                 self.queries,
                 &queries,
                 centre,
                 self.inverse,
-                asked.values_mut(),
+                query_rows.values_mut(),
             )?;
             found.reset(items.len(), dim);
             fetch(self.items, &items, centre, self.inverse, found.values_mut())?;
@@ -263,7 +263,7 @@ impl<'a> Triplets<'a> {
                 for (out, (near, far)) in apart.iter_mut().zip(near.iter().zip(far)) {
                     *out = near - far;
                 }
-                visit(asked.row(place), &apart);
+                visit(query_rows.row(place), &apart);
             }
         }
         Ok(())

@@ -100,8 +100,8 @@ impl Method for KernelPcca {
         run.facts.insert("axes".into(), axes.rank() as f64);
         let mut settings = self.linear.clone();
         settings.rank = settings.rank.min(axes.rank());
-        let field = TrainingSpace::in_kernel_space(data, &axes)?;
-        train("kernel-pcca", &settings, data, &field, run)
+        let space = TrainingSpace::in_kernel_space(data, &axes)?;
+        train("kernel-pcca", &settings, data, &space, run)
     }
 }
 
@@ -109,7 +109,7 @@ fn train(
     learner: &str,
     settings: &Pcca,
     data: &Dataset<'_>,
-    field: &TrainingSpace<'_>,
+    space: &TrainingSpace<'_>,
     run: &mut Run<'_>,
 ) -> Result<Map> {
     let relevance = data.relevance(learner)?;
@@ -118,10 +118,10 @@ fn train(
     let (near, far) = drawn_pairs(data.supervision(), relevance, counts, run.seed);
     let joined;
     let (corpus, border): (&dyn Corpus, u64) = if relevance.within() {
-        (field.items(), 0)
+        (space.items(), 0)
     } else {
-        joined = JoinedCorpus::new(field.queries(), field.items())?;
-        (&joined, field.queries().len())
+        joined = JoinedCorpus::new(space.queries(), space.items())?;
+        (&joined, space.queries().len())
     };
     let scale = mean_length(corpus, border, &near, &far)?;
     run.facts.insert("scale".into(), scale);
@@ -133,9 +133,9 @@ fn train(
             Kind::new(rows, border, &far, -1.0),
         ],
     };
-    let rank = settings.rank.min(field.dim());
-    let start = field.start(learner, settings.start, rank, run.seed)?;
-    let whole = FullBatch::new(field, corpus, scale, rank);
+    let rank = settings.rank.min(space.dim());
+    let start = space.start(learner, settings.start, rank, run.seed)?;
+    let whole = FullBatch::new(space, corpus, scale, rank);
     let point = whole.point(&start);
     let mut steady = LbfgsDescent::new(whole, loss, settings.lambda, settings.tolerance);
     let schedule = settings.schedule;

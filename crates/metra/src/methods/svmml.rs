@@ -63,10 +63,10 @@ impl Method for Svmml {
         let rank = rank_or_all(settings.rank, data.dim())?;
         let relevance = data.relevance("svmml")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        let scale = field.pair_scale(relevance, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let scale = space.pair_scale(relevance, run.seed)?;
         let inverse = (1.0 / scale) as f32;
-        let pairs = AllPairs::new(data, relevance, &field, inverse, settings.rows, run.seed)?;
+        let pairs = AllPairs::new(data, relevance, &space, inverse, settings.rows, run.seed)?;
         let (relevant, irrelevant) = pairs.counts();
         if relevant == 0 || irrelevant == 0 {
             return Err(Error::Data(format!(
@@ -78,7 +78,7 @@ impl Method for Svmml {
         let mut training = Training {
             settings,
             rank,
-            field: &field,
+            space: &space,
             inverse,
             shares: [0.5 / relevant as f64, 0.5 / irrelevant as f64],
             pairs,
@@ -170,7 +170,7 @@ struct Training<'a> {
     settings: &'a Svmml,
     /// Directions of each kind at most.
     rank: usize,
-    field: &'a TrainingSpace<'a>,
+    space: &'a TrainingSpace<'a>,
     inverse: f32,
     pairs: AllPairs<'a>,
     shares: [f64; 2],
@@ -221,7 +221,7 @@ impl Descent for Training<'_> {
         }
         let weights = Mat::from_fn(rows.len(), dim, |row, column| rows[row][column]);
         let signs = Signs::new(differences.counts, sums.counts);
-        match (self.field).carry_back(&rows_from(weights.as_ref()), self.inverse, true)? {
+        match (self.space).carry_back(&rows_from(weights.as_ref()), self.inverse, true)? {
             Map::LowRank(map) => Ok(Map::Indefinite(Indefinite::with_signs(map, signs)?)),
             other => Ok(other),
         }
@@ -310,15 +310,15 @@ mod tests {
         let set = SET.rows(40);
         let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
         let data = Dataset::new(&set.corpus, &supervision).unwrap();
-        let field = TrainingSpace::new(&data).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
         let relevance = data.relevance("svmml").unwrap();
         let training = Training {
             settings: &Svmml::default(),
             rank: usize::MAX,
             inverse: 0.5,
             shares: [0.1, 0.1],
-            pairs: AllPairs::new(&data, relevance, &field, 0.5, 100, 1).unwrap(),
-            field: &field,
+            pairs: AllPairs::new(&data, relevance, &space, 0.5, 100, 1).unwrap(),
+            space: &space,
             steps: None,
         };
         let mut random = Stream::new(2, "test", 0);
@@ -326,7 +326,7 @@ mod tests {
         let form = Form::of(&point, 4);
         let map = training.map(&point).unwrap();
         let chain = Chain::new(4, Vec::new(), map, Space::InnerProduct).unwrap();
-        let centre = field.centre().unwrap();
+        let centre = space.centre().unwrap();
         let values = set.corpus.rows().values();
         let vector = |row: usize| {
             Mat::from_fn(4, 1, |i, _| {
@@ -357,9 +357,9 @@ mod tests {
         let set = SET.rows(40);
         let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
         let data = Dataset::new(&set.corpus, &supervision).unwrap();
-        let field = TrainingSpace::new(&data).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
         let relevance = data.relevance("svmml").unwrap();
-        let pairs = AllPairs::new(&data, relevance, &field, 0.5, 100, 1).unwrap();
+        let pairs = AllPairs::new(&data, relevance, &space, 0.5, 100, 1).unwrap();
         let (relevant, irrelevant) = pairs.counts();
         let shares = [0.5 / relevant as f64, 0.5 / irrelevant as f64];
         let mut point = Form::euclid(4).flat();
@@ -371,7 +371,7 @@ mod tests {
                 break;
             }
         }
-        let centre = field.centre().unwrap();
+        let centre = space.centre().unwrap();
         let rows: Vec<Mat<f64>> = (set.corpus.rows().iter())
             .map(|row| Mat::from_fn(4, 1, |i, _| 0.5 * f64::from(row[i] - centre[i])))
             .collect();

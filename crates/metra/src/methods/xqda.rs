@@ -53,8 +53,8 @@ impl Method for Xqda {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
         check_relevance(data.relevance("xqda")?)?;
-        let field = TrainingSpace::new(data)?;
-        let spread = Differences::new("xqda", data, &field, settings.pairs, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let spread = Differences::new("xqda", data, &space, settings.pairs, run.seed)?;
         run.check_stop()?;
         let found = largest_ratios(&spread.irrelevant, &spread.relevant, settings.ridge)?;
         // A ratio of 1 by rounding would add a direction of weight 0.
@@ -68,7 +68,7 @@ impl Method for Xqda {
         }
         run.facts.insert("ridge_added".into(), found.ridge);
         run.facts.insert("rank".into(), factors.len() as f64);
-        field.carry_back(&found.scaled_rows(&factors), 1.0, true)
+        space.carry_back(&found.scaled_rows(&factors), 1.0, true)
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
             panic!("XQDA gives a low-rank map");
         };
         // (WᵀΣ_I W)⁻¹ − (WᵀΣ_E W)⁻¹ does not depend on how the directions are scaled.
-        let field = TrainingSpace::new(&data).unwrap();
-        let spread = Differences::new("xqda", &data, &field, 1, 1).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
+        let spread = Differences::new("xqda", &data, &space, 1, 1).unwrap();
         let mut relevant: Symmetric = spread.relevant;
         let ridge = 0.2 * relevant.trace() / 9.0;
         for i in 0..9 {

@@ -114,8 +114,8 @@ impl Entry {
         let tuned = grid.iter().any(|(name, _)| name == "rank");
         let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
         let default = default.and_then(|p| p.default.parse::<usize>().ok());
-        let said = tuned || settings.contains_key("rank");
-        if default.is_some_and(|rank| rank > dim) && !said && !self.has("kernel") {
+        let chosen = tuned || settings.contains_key("rank");
+        if default.is_some_and(|rank| rank > dim) && !chosen && !self.has("kernel") {
             settings.insert("rank".into(), dim.to_string());
         }
     }

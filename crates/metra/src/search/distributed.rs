@@ -95,15 +95,15 @@ pub(crate) struct Block<'a> {
 }
 
 impl Scored {
-    pub(crate) fn new(asked: &QueryBatch) -> Result<Self> {
-        let dim = asked.dim as usize;
-        let queries = RowBuf::from_values(asked.queries.clone(), dim)?;
+    pub(crate) fn new(batch: &QueryBatch) -> Result<Self> {
+        let dim = batch.dim as usize;
+        let queries = RowBuf::from_values(batch.queries.clone(), dim)?;
         Ok(Scored {
-            space: asked.space,
-            model: (asked.model.as_deref())
+            space: batch.space,
+            model: (batch.model.as_deref())
                 .map(Model::from_bytes)
                 .transpose()?,
-            centre: asked.centre.clone(),
+            centre: batch.centre.clone(),
             queries: MemoryCorpus::new(queries)?,
             block: RowBuf::empty(dim),
             embedded: RowBuf::empty(dim),
@@ -163,11 +163,11 @@ impl Scored {
 /// query where queries are rows themselves, which are then left out.
 pub fn nearest(
     corpus: &dyn Corpus,
-    asked: &QueryBatch,
+    batch: &QueryBatch,
     k: usize,
     own: Option<Vec<RowId>>,
 ) -> Result<Neighbours> {
-    found(corpus, Keys::None, asked, k, Skip { own, classes: None })
+    found(corpus, Keys::None, batch, k, Skip { own, classes: None })
 }
 
 /// The `k` rows of other classes nearest to each query: hard negatives. `classes` has the class of
@@ -175,18 +175,18 @@ pub fn nearest(
 pub fn hard_negatives(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    asked: &QueryBatch,
+    batch: &QueryBatch,
     k: usize,
     classes: Vec<u32>,
 ) -> Result<Neighbours> {
     let classes = Some(classes);
-    found(corpus, keys, asked, k, Skip { own: None, classes })
+    found(corpus, keys, batch, k, Skip { own: None, classes })
 }
 
 fn found(
     corpus: &dyn Corpus,
     keys: Keys<'_>,
-    asked: &QueryBatch,
+    batch: &QueryBatch,
     k: usize,
     skip: Skip,
 ) -> Result<Neighbours> {
@@ -198,13 +198,13 @@ fn found(
         skip.classes.as_ref().map(Vec::len),
     ];
     for len in listed.into_iter().flatten() {
-        if len != asked.len() {
-            return Err(Error::shape("queries that are described", asked.len(), len));
+        if len != batch.len() {
+            return Err(Error::shape("queries that are described", batch.len(), len));
         }
     }
     let k = k as u64;
-    let asked = asked.clone();
-    fold::<NearestRows>(corpus, keys, &Wanted { asked, k, skip })
+    let batch = batch.clone();
+    fold::<NearestRows>(corpus, keys, &Wanted { batch, k, skip })
 }
 
 /// What must be left out of a query's answers.
@@ -217,7 +217,7 @@ pub struct Skip {
 /// What [`NearestRows`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    asked: QueryBatch,
+    batch: QueryBatch,
     k: u64,
     skip: Skip,
 }
@@ -237,7 +237,7 @@ impl Statistic for NearestRows {
 
     fn start(wanted: &Wanted, _: u64) -> Result<Self> {
         Ok(NearestRows {
-            scored: Scored::new(&wanted.asked)?,
+            scored: Scored::new(&wanted.batch)?,
             skip: wanted.skip.clone(),
             best: none(wanted),
             k: wanted.k,
@@ -273,7 +273,7 @@ impl Statistic for NearestRows {
 fn none(wanted: &Wanted) -> PartialResult {
     PartialResult::Nearest(Nearest {
         k: wanted.k,
-        rows: vec![Vec::new(); wanted.asked.len()],
+        rows: vec![Vec::new(); wanted.batch.len()],
     })
 }
 

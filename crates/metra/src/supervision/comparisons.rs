@@ -209,14 +209,14 @@ impl Comparisons {
             (self.triplets.len(), "triplets"),
             (self.quadruplets.len(), "quadruplets"),
         ];
-        let said: Vec<String> = (kinds.iter())
+        let comparisons: Vec<String> = (kinds.iter())
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        if said.is_empty() {
+        if comparisons.is_empty() {
             return format!("no comparisons of {} rows", self.rows);
         }
-        format!("{} of {} rows", said.join(", "), self.rows)
+        format!("{} of {} rows", comparisons.join(", "), self.rows)
     }
 
     pub(super) fn hash(&self, hasher: &mut blake3::Hasher) {
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn similar_pairs_are_relevant_both_ways() {
-        let said = Comparisons::new(4)
+        let comparisons = Comparisons::new(4)
             .with_pairs(&[[0, 1], [1, 0], [2, 1]], &[[0, 3]])
             .unwrap();
-        let relevance = said.relevance().unwrap();
+        let relevance = comparisons.relevance().unwrap();
         assert_eq!(relevance.pairs(), 4);
         assert!(relevance.is_relevant(1, 2) && relevance.is_relevant(2, 1));
         assert!(!relevance.is_relevant(0, 2));
@@ -283,12 +283,12 @@ mod tests {
 
     #[test]
     fn a_part_keeps_what_lies_within_it() {
-        let said = Comparisons::new(5)
+        let comparisons = Comparisons::new(5)
             .with_pairs(&[[0, 1], [3, 4]], &[[1, 4]])
             .unwrap()
             .with_triplets(&[[4, 3, 1], [0, 1, 2]])
             .unwrap();
-        let part = said.select(&[4, 1, 3]).unwrap();
+        let part = comparisons.select(&[4, 1, 3]).unwrap();
         assert_eq!(part.similar(), &[[2, 0]]);
         assert_eq!(part.dissimilar(), &[[1, 0]]);
         assert_eq!(part.triplets(), &[[0, 2, 1]]);

@@ -24,10 +24,10 @@ const TRIES: usize = 64;
 /// `count` drawn ones where they follow from labels, judgements, similar pairs or a taxonomy.
 pub fn quadruplets(supervision: &Supervision, count: usize, seed: u64) -> Result<Vec<Quadruplet>> {
     match supervision {
-        Supervision::Comparisons(said) => {
-            let mut all = given(said);
+        Supervision::Comparisons(comparisons) => {
+            let mut all = stated_quadruplets(comparisons);
             if all.is_empty()
-                && let Some(relevance) = said.relevance()
+                && let Some(relevance) = comparisons.relevance()
             {
                 all = drawn(relevance, count, seed);
             }
@@ -46,9 +46,14 @@ pub fn quadruplets(supervision: &Supervision, count: usize, seed: u64) -> Result
 }
 
 /// Quadruplets and triplets that were given, triplets as quadruplets that share a row.
-pub fn given(said: &Comparisons) -> Vec<Quadruplet> {
-    let triplets = said.triplets().iter().map(as_quadruplet);
-    said.quadruplets().iter().copied().chain(triplets).collect()
+pub fn stated_quadruplets(comparisons: &Comparisons) -> Vec<Quadruplet> {
+    let triplets = comparisons.triplets().iter().map(as_quadruplet);
+    comparisons
+        .quadruplets()
+        .iter()
+        .copied()
+        .chain(triplets)
+        .collect()
 }
 
 /// (anchor, near, far) as D(anchor, near) < D(anchor, far).
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_comes_before_strangers_at_every_level() {
+    fn relatives_come_before_strangers_at_every_level() {
         let tree = Tree::from_edges(&[("a", "x"), ("b", "x"), ("c", "y"), ("x", "r"), ("y", "r")]);
         let labels = Labels::from_names(&["a", "a", "b", "b", "c", "c"]).unwrap();
         let taxonomy = Taxonomy::new(labels, tree.unwrap()).unwrap();
@@ -164,8 +169,8 @@ mod tests {
 
     #[test]
     fn given_triplets_are_quadruplets() {
-        let said = Comparisons::new(3).with_triplets(&[[0, 1, 2]]).unwrap();
-        let all = quadruplets(&Supervision::Comparisons(said), 10, 1).unwrap();
+        let comparisons = Comparisons::new(3).with_triplets(&[[0, 1, 2]]).unwrap();
+        let all = quadruplets(&Supervision::Comparisons(comparisons), 10, 1).unwrap();
         assert_eq!((all[0].near, all[0].far, all.len()), ([0, 1], [0, 2], 1));
     }
 }

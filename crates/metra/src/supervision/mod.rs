@@ -132,7 +132,7 @@ impl Supervision {
     pub fn items(&self) -> u64 {
         match self {
             Supervision::Judgements(judgements) => judgements.items(),
-            Supervision::Comparisons(said) => said.rows(),
+            Supervision::Comparisons(comparisons) => comparisons.rows(),
             Supervision::Labels(labels) => labels.len() as u64,
             Supervision::Orderings(orderings) => orderings.labels().len() as u64,
             Supervision::Taxonomy(taxonomy) => taxonomy.labels().len() as u64,
@@ -151,7 +151,7 @@ impl Supervision {
     pub fn relevance(&self) -> Option<&dyn Relevance> {
         match self {
             Supervision::Judgements(judgements) => Some(judgements),
-            Supervision::Comparisons(said) => said.relevance(),
+            Supervision::Comparisons(comparisons) => comparisons.relevance(),
             _ => self.as_labels().map(|labels| labels as &dyn Relevance),
         }
     }
@@ -170,7 +170,9 @@ impl Supervision {
     pub fn select(&self, rows: &[RowId]) -> Result<Self> {
         Ok(match self {
             Supervision::Labels(labels) => Supervision::Labels(labels.select(rows)?),
-            Supervision::Comparisons(said) => Supervision::Comparisons(said.select(rows)?),
+            Supervision::Comparisons(comparisons) => {
+                Supervision::Comparisons(comparisons.select(rows)?)
+            }
             Supervision::Orderings(orderings) => Supervision::Orderings(orderings.select(rows)?),
             Supervision::Taxonomy(taxonomy) => Supervision::Taxonomy(taxonomy.select(rows)?),
             Supervision::Judgements(_) => {
@@ -194,7 +196,7 @@ impl Supervision {
                 judgements.pairs(),
                 judgements.queries()
             ),
-            Supervision::Comparisons(said) => said.describe(),
+            Supervision::Comparisons(comparisons) => comparisons.describe(),
             Supervision::Orderings(orderings) => format!(
                 "orderings of classes by {} attributes with {}",
                 orderings.attributes(),
@@ -212,7 +214,7 @@ impl Supervision {
         match self {
             Supervision::Labels(labels) => labels.hash(&mut hasher),
             Supervision::Judgements(judgements) => judgements.hash(&mut hasher),
-            Supervision::Comparisons(said) => said.hash(&mut hasher),
+            Supervision::Comparisons(comparisons) => comparisons.hash(&mut hasher),
             Supervision::Orderings(orderings) => orderings.hash(&mut hasher),
             Supervision::Taxonomy(taxonomy) => taxonomy.hash(&mut hasher),
         }

@@ -44,10 +44,10 @@ pub(crate) struct Judged {
     pub(crate) cross: Mat<f64>,
 }
 
-/// Queries and items in memory, about the field's centre and scaled.
+/// Queries and items in memory, about the training space's centre and scaled.
 pub(crate) struct AllPairs<'a> {
     relevance: &'a dyn Relevance,
-    /// Rows of the field that were taken, of queries and of items.
+    /// Rows of the training space that were taken, of queries and of items.
     asking: Vec<RowId>,
     found: Vec<RowId>,
     queries: RowBuf,
@@ -64,16 +64,16 @@ impl<'a> AllPairs<'a> {
     pub(crate) fn new(
         data: &Dataset<'a>,
         relevance: &'a dyn Relevance,
-        field: &TrainingSpace<'_>,
+        space: &TrainingSpace<'_>,
         inverse: f32,
         most: usize,
         seed: u64,
     ) -> Result<Self> {
-        let asked = |corpus: &dyn Corpus, purpose: &str| -> Result<(Vec<RowId>, RowBuf)> {
+        let sampled = |corpus: &dyn Corpus, purpose: &str| -> Result<(Vec<RowId>, RowBuf)> {
             let mut chosen = Stream::new(seed, purpose, 0).choose(corpus.len(), most);
             chosen.sort_unstable();
             let mut rows = RowBuf::zeros(chosen.len(), corpus.dim());
-            let centre = field.centre();
+            let centre = space.centre();
             fetch(
                 corpus,
                 &chosen,
@@ -83,11 +83,11 @@ impl<'a> AllPairs<'a> {
             )?;
             Ok((chosen, rows))
         };
-        let (found, items) = asked(field.items(), "items of all pairs")?;
+        let (found, items) = sampled(space.items(), "items of all pairs")?;
         let (asking, queries) = if data.supervision().within() {
             (found.clone(), items.clone())
         } else {
-            asked(field.queries(), "queries of all pairs")?
+            sampled(space.queries(), "queries of all pairs")?
         };
         Ok(AllPairs {
             relevance,
@@ -369,12 +369,12 @@ mod tests {
         .rows(60);
         let labels = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
         let data = Dataset::new(&set.corpus, &labels).unwrap();
-        let field = TrainingSpace::new(&data).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
         let relevance = data.relevance("test").unwrap();
-        let all = AllPairs::new(&data, relevance, &field, 0.7, 1000, 1).unwrap();
+        let all = AllPairs::new(&data, relevance, &space, 0.7, 1000, 1).unwrap();
         assert_eq!(all.counts(), (60 * 14, 60 * 45));
         assert_slopes(&all);
-        let part = AllPairs::new(&data, relevance, &field, 0.7, 40, 1).unwrap();
+        let part = AllPairs::new(&data, relevance, &space, 0.7, 40, 1).unwrap();
         assert_eq!(part.queries(), 40);
         assert_slopes(&part);
         let (queries, items) = (
@@ -390,9 +390,9 @@ mod tests {
             .collect();
         let judged = Supervision::judgements(Judgements::new(17, 43, &lines).unwrap());
         let data = Dataset::between(&queries, &items, &judged).unwrap();
-        let field = TrainingSpace::new(&data).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
         let relevance = data.relevance("test").unwrap();
-        let all = AllPairs::new(&data, relevance, &field, 0.7, 1000, 1).unwrap();
+        let all = AllPairs::new(&data, relevance, &space, 0.7, 1000, 1).unwrap();
         assert_eq!(all.counts(), (17, 17 * 42));
         assert_slopes(&all);
     }

@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use metra::methods::Lda;
-//! use metra::training::conformance::{Case, Told, broken};
+//! use metra::training::conformance::{Case, SupervisionCase, broken};
 //! use metra::training::{AnyMethod, Method};
 //!
 //! let learner = || -> metra::Result<Box<dyn AnyMethod>> {
 //!     Ok(Box::new(Lda { rank: 4, ..Lda::default() }.checked()?))
 //! };
-//! let case = Case { learner: &learner, told: Told::Labels, learns: true, closed_form: true };
+//! let case = Case { learner: &learner, supervision: SupervisionCase::Labels, learns: true, closed_form: true };
 //! assert_eq!(broken(&case), Vec::<String>::new());
 //! ```
 //!
@@ -34,9 +34,9 @@ use crate::supervision::{
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Which supervision a learner is told on the synthetic set.
+/// The supervision that a method gets on the synthetic set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum SupervisionCase {
     /// Class labels.
     Labels,
     /// Orderings of the classes by attributes.
@@ -51,15 +51,15 @@ pub enum Told {
     Mixed,
 }
 
-impl Told {
+impl SupervisionCase {
     /// All kinds.
-    pub const ALL: [Told; 6] = [
-        Told::Labels,
-        Told::Orderings,
-        Told::Taxonomy,
-        Told::Pairs,
-        Told::Triplets,
-        Told::Mixed,
+    pub const ALL: [SupervisionCase; 6] = [
+        SupervisionCase::Labels,
+        SupervisionCase::Orderings,
+        SupervisionCase::Taxonomy,
+        SupervisionCase::Pairs,
+        SupervisionCase::Triplets,
+        SupervisionCase::Mixed,
     ];
 }
 
@@ -67,8 +67,8 @@ impl Told {
 pub struct Case<'a> {
     /// Makes the learner; its settings should make it quick on 16 numbers and some hundred rows.
     pub learner: &'a (dyn Fn() -> Result<Box<dyn AnyMethod>> + Sync),
-    /// What it is told.
-    pub told: Told,
+    /// What it learns from.
+    pub supervision: SupervisionCase,
     /// Whether it looks at the supervision, and so must find the signal.
     pub learns: bool,
     /// Whether it is a closed form, in which the order of rows can change nothing but rounding.
@@ -124,7 +124,7 @@ fn require(holds: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
 }
 
 /// Supervision of this kind for rows with these classes.
-pub fn supervision(told: Told, classes: &[i64]) -> Result<Supervision> {
+pub fn supervision(kind: SupervisionCase, classes: &[i64]) -> Result<Supervision> {
     let labels = Labels::from_numbers(classes)?;
     let rows = labels.len() as u64;
     let pairs = |labels: &Labels| {
@@ -144,20 +144,20 @@ pub fn supervision(told: Told, classes: &[i64]) -> Result<Supervision> {
             .filter_map(|_| derive::triplet(labels, &mut random))
             .collect()
     };
-    Ok(match told {
-        Told::Labels => Supervision::Labels(labels),
-        Told::Pairs => Supervision::Comparisons(pairs(&labels)?),
-        Told::Triplets => {
+    Ok(match kind {
+        SupervisionCase::Labels => Supervision::Labels(labels),
+        SupervisionCase::Pairs => Supervision::Comparisons(pairs(&labels)?),
+        SupervisionCase::Triplets => {
             Supervision::Comparisons(Comparisons::new(rows).with_triplets(&triplets(&labels))?)
         }
-        Told::Mixed => {
+        SupervisionCase::Mixed => {
             let quadruplets: Vec<_> = triplets(&labels)
                 .iter()
                 .map(derive::as_quadruplet)
                 .collect();
             Supervision::Comparisons(pairs(&labels)?.with_quadruplets(&quadruplets)?)
         }
-        Told::Orderings => {
+        SupervisionCase::Orderings => {
             // Classes in the order of their centres in each coordinate of the signal.
             let mut orderings = Vec::new();
             for attribute in 0..SET.signal {
@@ -179,7 +179,7 @@ pub fn supervision(told: Told, classes: &[i64]) -> Result<Supervision> {
             }
             Supervision::Orderings(Orderings::new(labels, orderings)?)
         }
-        Told::Taxonomy => {
+        SupervisionCase::Taxonomy => {
             let edges: Vec<(String, String)> = (0..labels.classes() as u32)
                 .map(|class| (labels.name(class).to_owned(), "all".to_owned()))
                 .collect();
@@ -188,8 +188,8 @@ pub fn supervision(told: Told, classes: &[i64]) -> Result<Supervision> {
     })
 }
 
-fn told(case: &Case<'_>, set: &LabelledVectors) -> Result<Supervision> {
-    supervision(case.told, &set.classes)
+fn supervision_of(case: &Case<'_>, set: &LabelledVectors) -> Result<Supervision> {
+    supervision(case.supervision, &set.classes)
 }
 
 fn fit(learner: &dyn AnyMethod, corpus: &dyn Corpus, supervision: &Supervision) -> Result<Map> {
@@ -228,7 +228,7 @@ fn model(learner: &dyn AnyMethod, chain: Chain, facts: BTreeMap<String, f64>) ->
 
 fn keeps_order(case: &Case<'_>) -> Result<(), Broken> {
     let set = SET.rows(300);
-    let supervision = told(case, &set)?;
+    let supervision = supervision_of(case, &set)?;
     let learner = (case.learner)()?;
     first_space(learner.as_ref())?;
     for recipe in ["none", "centre+scale"] {
@@ -328,7 +328,7 @@ fn in_order(values: &[f32], order: &[usize]) -> Result<(), Broken> {
 
 fn same_bytes(case: &Case<'_>) -> Result<(), Broken> {
     let set = SET.rows(300);
-    let supervision = told(case, &set)?;
+    let supervision = supervision_of(case, &set)?;
     let once = bytes(case, &set.corpus, &supervision)?;
     let again = bytes(case, &set.corpus, &supervision)?;
     require(once == again, || "they differ".into())
@@ -340,7 +340,7 @@ fn same_on_threads(case: &Case<'_>) -> Result<(), Broken> {
     let tall = SET.rows(2500);
     let wide = Nuisance { noise: 296, ..SET }.rows(120);
     for set in [&tall, &wide] {
-        let supervision = told(case, set)?;
+        let supervision = supervision_of(case, set)?;
         let with = |threads: usize| -> Result<Vec<u8>, Broken> {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             let pool = pool.build().map_err(|e| Broken(e.to_string()))?;
@@ -360,7 +360,7 @@ fn depends_on_data(case: &Case<'_>) -> Result<(), Broken> {
         return Ok(());
     }
     let (set, other) = (SET.rows(300), Nuisance { seed: 4, ..SET }.rows(300));
-    let supervision = told(case, &set)?;
+    let supervision = supervision_of(case, &set)?;
     let one = bytes(case, &set.corpus, &supervision)?;
     let two = bytes(case, &other.corpus, &supervision)?;
     require(one != two, || "they are the same".into())
@@ -376,11 +376,11 @@ fn row_order(case: &Case<'_>) -> Result<(), Broken> {
     let classes: Vec<i64> = order.iter().map(|r| set.classes[*r as usize]).collect();
     let shuffled = Subset::new(&set.corpus, order)?;
     let learner = (case.learner)()?;
-    let one = fit(learner.as_ref(), &set.corpus, &told(case, &set)?)?;
+    let one = fit(learner.as_ref(), &set.corpus, &supervision_of(case, &set)?)?;
     let other = fit(
         learner.as_ref(),
         &shuffled,
-        &supervision(case.told, &classes)?,
+        &supervision(case.supervision, &classes)?,
     )?;
     let space = first_space(learner.as_ref())?;
     let scores = |map: Map| -> Result<Vec<f32>> {
@@ -402,7 +402,7 @@ fn row_order(case: &Case<'_>) -> Result<(), Broken> {
 
 fn saved_is_loaded(case: &Case<'_>) -> Result<(), Broken> {
     let set = SET.rows(300);
-    let supervision = told(case, &set)?;
+    let supervision = supervision_of(case, &set)?;
     let steps = "centre+scale".parse::<Recipe>()?.fit(&set.corpus, None)?;
     let prepared = PreparedCorpus::new(&set.corpus, None, &steps);
     let learner = (case.learner)()?;
@@ -425,7 +425,7 @@ fn names_supervision(case: &Case<'_>) -> Result<(), Broken> {
     let set = SET.rows(200);
     let learner = (case.learner)()?;
     let mut all: Vec<(String, Supervision)> = Vec::new();
-    for kind in Told::ALL {
+    for kind in SupervisionCase::ALL {
         all.push((format!("{kind:?}"), supervision(kind, &set.classes)?));
     }
     let judged = |within: bool| -> Result<Supervision> {
@@ -460,7 +460,7 @@ fn names_supervision(case: &Case<'_>) -> Result<(), Broken> {
             Err(Error::Supervision { learner: name, .. }) => {
                 let known = name.starts_with(learner.name());
                 require(known, || format!("{kind}: the error names {name:?}"))?;
-                require(*kind != format!("{:?}", case.told), || {
+                require(*kind != format!("{:?}", case.supervision), || {
                     format!("it cannot use {kind}, which it is said to learn from")
                 })?;
             }
@@ -479,7 +479,7 @@ fn beats_euclid(case: &Case<'_>) -> Result<(), Broken> {
     let set = SET.rows(600);
     let train = Subset::new(&set.corpus, (0..300).collect())?;
     let test = Subset::new(&set.corpus, (300..600).collect())?;
-    let supervision = supervision(case.told, &set.classes[..300])?;
+    let supervision = supervision(case.supervision, &set.classes[..300])?;
     let labels = Labels::from_numbers(&set.classes[300..])?;
     let precision = |map: &Map, space: Space| -> Result<f64> {
         let chain = Chain::new(SET.dim(), Vec::new(), map.clone(), space)?;

@@ -26,19 +26,19 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// In the field's coordinates, of relevance that has pairs of both kinds: exact for labels; otherwise over at most `pairs` of each kind,
+    /// In the training space's coordinates, of relevance that has pairs of both kinds: exact for labels; otherwise over at most `pairs` of each kind,
     /// all relevant pairs where there are no more and dissimilar pairs as given where some are.
     pub(crate) fn new(
         learner: &str,
         data: &Dataset<'_>,
-        field: &TrainingSpace<'_>,
+        space: &TrainingSpace<'_>,
         pairs: usize,
         seed: u64,
     ) -> Result<Self> {
         let relevance = data.relevance(learner)?;
         let found = match data.supervision().as_labels() {
-            Some(labels) => Self::exact(field.items(), labels)?,
-            None => Self::drawn(data.supervision(), relevance, field, pairs, seed)?,
+            Some(labels) => Self::exact(space.items(), labels)?,
+            None => Self::drawn(data.supervision(), relevance, space, pairs, seed)?,
         };
         if found.relevant.trace() <= 0.0 && found.irrelevant.trace() <= 0.0 {
             return Err(Error::Data(
@@ -74,14 +74,14 @@ impl Differences {
     fn drawn(
         supervision: &Supervision,
         relevance: &dyn Relevance,
-        field: &TrainingSpace<'_>,
+        space: &TrainingSpace<'_>,
         pairs: usize,
         seed: u64,
     ) -> Result<Self> {
         let (near, far) = drawn_pairs(supervision, relevance, [pairs, pairs], seed);
         Ok(Differences {
-            relevant: pair_spread(field.queries(), field.items(), &near)?,
-            irrelevant: pair_spread(field.queries(), field.items(), &far)?,
+            relevant: pair_spread(space.queries(), space.items(), &near)?,
+            irrelevant: pair_spread(space.queries(), space.items(), &far)?,
         })
     }
 
@@ -116,8 +116,12 @@ pub(crate) fn drawn_pairs(
             .collect()
     };
     let far: Pairs = match supervision {
-        Supervision::Comparisons(said) if !said.dissimilar().is_empty() => {
-            said.dissimilar().iter().map(|[a, b]| (*a, *b)).collect()
+        Supervision::Comparisons(comparisons) if !comparisons.dissimilar().is_empty() => {
+            comparisons
+                .dissimilar()
+                .iter()
+                .map(|[a, b]| (*a, *b))
+                .collect()
         }
         _ => {
             let mut random = Stream::new(seed, "irrelevant pairs", 0);

@@ -18,9 +18,9 @@ pub(crate) trait MappedLoss {
     fn evaluate(&self, mapped: Rows<'_>) -> Result<(f64, RowBuf)>;
 }
 
-/// All rows of a field, as a map of some rank sees them.
+/// All rows of a training space, as a map of some rank sees them.
 pub(crate) struct FullBatch<'a> {
-    pub(crate) field: &'a TrainingSpace<'a>,
+    pub(crate) space: &'a TrainingSpace<'a>,
     corpus: &'a dyn Corpus,
     centre: Option<Vec<f32>>,
     inverse: f32,
@@ -33,16 +33,16 @@ const BLOCK: usize = 4096;
 const REMEMBERED: usize = 12;
 
 impl<'a> FullBatch<'a> {
-    /// The rows of a corpus in the coordinates of a field, divided by `scale`.
+    /// The rows of a corpus in the coordinates of a training space, divided by `scale`.
     pub(crate) fn new(
-        field: &'a TrainingSpace<'a>,
+        space: &'a TrainingSpace<'a>,
         corpus: &'a dyn Corpus,
         scale: f64,
         rank: usize,
     ) -> Self {
         FullBatch {
-            centre: field.centre(),
-            field,
+            centre: space.centre(),
+            space,
             corpus,
             inverse: (1.0 / scale) as f32,
             rank,
@@ -59,7 +59,7 @@ impl<'a> FullBatch<'a> {
         map.values().iter().map(|value| f64::from(*value)).collect()
     }
 
-    /// The map of a point, over rows of the field.
+    /// The map of a point, over rows of the training space.
     pub(crate) fn map_at(&self, point: &[f64]) -> Result<RowBuf> {
         let values = point.iter().map(|value| *value as f32).collect();
         RowBuf::from_values(values, self.corpus.dim())
@@ -67,7 +67,7 @@ impl<'a> FullBatch<'a> {
 
     /// The map of a point, over vectors of the data.
     pub(crate) fn carry_back(&self, point: &[f64]) -> Result<Map> {
-        self.field
+        self.space
             .carry_back(&self.map_at(point)?, self.inverse, true)
     }
 

@@ -107,12 +107,12 @@ impl Like {
             let signs = [(&self.more, 1.0), (&self.less, -1.0)];
             let mut changes = Vec::new();
             let mut wanted = BTreeMap::new();
-            for (wishes, sign) in signs {
-                for wish in wishes {
-                    let by = sign * wish.deviations;
-                    let attribute = space.find(&wish.attribute)?;
+            for (requested, sign) in signs {
+                for change in requested {
+                    let by = sign * change.deviations;
+                    let attribute = space.find(&change.attribute)?;
                     changes.push(Change { attribute, by });
-                    wanted.insert(wish.attribute.as_str(), by);
+                    wanted.insert(change.attribute.as_str(), by);
                 }
             }
             let alike = space.like(row, &changes, self.k)?;
@@ -190,15 +190,15 @@ impl Like {
         let shown: Vec<(RowId, String)> = (alike.iter().zip(&found.answers))
             .map(|(alike, answer)| (alike.row, named(&answer.row)))
             .collect();
-        let wishes: Vec<String> = (found.changes.iter())
+        let changes: Vec<String> = (found.changes.iter())
             .map(|(name, by)| match *by < 0.0 {
                 true => format!("less {name}"),
                 false => format!("more {name}"),
             })
             .collect();
-        let heading = format!("like the first, but {}", wishes.join(", "));
-        let asked = Some((row, named(&found.row)));
-        if let Some(path) = self.strip.draw(loaded, &heading, asked, &shown)? {
+        let heading = format!("like the first, but {}", changes.join(", "));
+        let query = Some((row, named(&found.row)));
+        if let Some(path) = self.strip.draw(loaded, &heading, query, &shown)? {
             tracing::info!(
                 "{}: a strip of {} pictures",
                 path.display(),
@@ -261,16 +261,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_have_a_strength() {
-        let wish = |text: &str| text.parse::<AttributeChange>();
+    fn changes_have_a_strength() {
+        let change = |text: &str| text.parse::<AttributeChange>();
         let of = |attribute: &str, deviations| AttributeChange {
             attribute: attribute.into(),
             deviations,
         };
-        assert_eq!(wish("smiling"), Ok(of("smiling", 1.0)));
-        assert_eq!(wish("big nose=0.5"), Ok(of("big nose", 0.5)));
+        assert_eq!(change("smiling"), Ok(of("smiling", 1.0)));
+        assert_eq!(change("big nose=0.5"), Ok(of("big nose", 0.5)));
         for text in ["", "=1", "young=", "young=-1", "young=NaN", "young=0"] {
-            assert!(wish(text).is_err(), "{text:?}");
+            assert!(change(text).is_err(), "{text:?}");
         }
     }
 }

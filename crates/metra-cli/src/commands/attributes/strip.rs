@@ -52,14 +52,14 @@ impl Strip {
         self.strip.iter().map(|_| self.path.as_str()).collect()
     }
 
-    /// Draw a strip, if one was asked for: `asked` comes first, in a frame, where there is one.
+    /// Draw a strip, if one was asked for: `query_row` comes first, in a frame, where there is one.
     /// Gives the file. Pictures that cannot be read are boxes, with a warning each; where none can,
     /// it is an error.
     pub(super) fn draw(
         &self,
         loaded: &Loaded,
         heading: &str,
-        asked: Option<(RowId, String)>,
+        query_row: Option<(RowId, String)>,
         shown: &[(RowId, String)],
     ) -> Result<Option<&Path>> {
         let Some(path) = &self.strip else {
@@ -84,9 +84,9 @@ impl Strip {
                 caption: caption.clone(),
             })
         };
-        let query = asked
+        let query = query_row
             .as_ref()
-            .map(|asked| tile(asked, Some(TileFrame::Asked)));
+            .map(|query_row| tile(query_row, Some(TileFrame::Query)));
         let query = query.transpose()?;
         let tiles = shown.iter().map(|row| tile(row, None));
         let tiles = tiles.collect::<Result<Vec<Tile>>>()?;

@@ -70,8 +70,8 @@ impl Executor {
         let joined = |joined: &JoinedExecutor| {
             let (results, slots) = (joined.results, options.slots);
             let scheduler = &options.scheduler;
-            let said = if common.json {
-                let told = serde_json::json!({
+            let printed = if common.json {
+                let joined = serde_json::json!({
                     "joined": scheduler.to_string(),
                     "id": joined.id,
                     "results": results.to_string(),
@@ -79,14 +79,14 @@ impl Executor {
                     "slots": slots,
                     "work_dir": joined.work_dir,
                 });
-                print::line(&told.to_string())
+                print::line(&joined.to_string())
             } else {
                 let slots = counted(slots, "slot", "slots");
                 print::line(&format!(
                     "metra executor {results} with {slots} joined {scheduler}"
                 ))
             };
-            if let Err(error) = said {
+            if let Err(error) = printed {
                 tracing::warn!("joined {scheduler}, but nobody reads it: {error}");
             }
         };

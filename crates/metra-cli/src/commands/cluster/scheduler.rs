@@ -43,12 +43,12 @@ impl Scheduler {
             ..SchedulerOptions::new(self.bind)
         };
         let ready = |address: SocketAddr| {
-            let said = if common.json {
+            let printed = if common.json {
                 print::line(&serde_json::json!({ "listening": address.to_string() }).to_string())
             } else {
                 print::line(&format!("metra scheduler listening on {address}"))
             };
-            if let Err(error) = said {
+            if let Err(error) = printed {
                 tracing::warn!("listening on {address}, but nobody reads it: {error}");
             }
         };

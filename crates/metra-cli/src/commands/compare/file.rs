@@ -235,11 +235,11 @@ pub(super) fn read(path: &Path) -> Result<ComparisonPlan> {
     let file: ExperimentFile =
         toml::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    file.asked(folder).with_context(|| shown.to_string())
+    file.plan(folder).with_context(|| shown.to_string())
 }
 
 impl ExperimentFile {
-    fn asked(self, folder: &Path) -> Result<ComparisonPlan> {
+    fn plan(self, folder: &Path) -> Result<ComparisonPlan> {
         ensure!(
             !self.name.is_empty() && !self.name.contains(['/', '\\']),
             "name must be usable as a folder's name, but is {:?}",
@@ -456,17 +456,17 @@ mod tests {
         published = { map = 0.5 }
     "#;
 
-    fn asked(text: &str) -> Result<ComparisonPlan> {
+    fn plan(text: &str) -> Result<ComparisonPlan> {
         let file: ExperimentFile = toml::from_str(text)?;
-        file.asked(Path::new("folder"))
+        file.plan(Path::new("folder"))
     }
 
     #[test]
     fn what_is_said_arrives_and_what_is_not_has_defaults() {
-        let asked = asked(SMALL).unwrap();
-        assert_eq!(asked.subject.data, Some(PathBuf::from("folder/v.npy")));
-        assert_eq!((asked.trials, asked.splitting.seed), (TRIALS, 1));
-        let method = &asked.methods[0];
+        let plan = plan(SMALL).unwrap();
+        assert_eq!(plan.subject.data, Some(PathBuf::from("folder/v.npy")));
+        assert_eq!((plan.trials, plan.splitting.seed), (TRIALS, 1));
+        let method = &plan.methods[0];
         assert_eq!(method.settings["rank"], "5");
         let expected =
             |name: &str, values: [&str; 2]| (name.to_owned(), values.map(String::from).to_vec());
@@ -491,9 +491,9 @@ mod tests {
             ("\"l2\"", "\"l3\"", "prepare"),
         ] {
             let text = SMALL.replace(change, with);
-            let error = asked(&text).and_then(|asked| {
+            let error = plan(&text).and_then(|plan| {
                 // Parameters are checked by the experiment; here by what it will do.
-                for method in &asked.methods {
+                for method in &plan.methods {
                     registry::find(&method.method)?;
                     for (_, values) in method.grid.iter().filter(|(name, _)| name == "prepare") {
                         for value in values {

@@ -109,8 +109,8 @@ struct Answer<'a> {
 
 impl Compare {
     pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
-        let asked = self.asked()?;
-        let extra: Vec<String> = asked
+        let plan = self.plan()?;
+        let extra: Vec<String> = plan
             .splitting
             .columns()
             .iter()
@@ -127,31 +127,31 @@ impl Compare {
         ]
         .concat();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
-        let subject = asked.subject.clone();
-        subject.with(&extra, common, |input| self.compare(asked, input, common))
+        let subject = plan.subject.clone();
+        subject.with(&extra, common, |input| self.compare(plan, input, common))
     }
 
     /// What was asked for, by the file or by flags.
-    fn asked(&self) -> Result<ComparisonPlan> {
+    fn plan(&self) -> Result<ComparisonPlan> {
         let toml = |path: &&PathBuf| path.extension().is_some_and(|e| e == "toml");
         if let Some(path) = self.subject.data.as_ref().filter(toml) {
             self.only_a_file(path)?;
-            let mut asked = file::read(path)?;
+            let mut plan = file::read(path)?;
             if !self.methods.is_empty() {
                 for name in &self.methods {
-                    let known = asked.methods.iter().any(|m| m.name == *name);
-                    let names: Vec<&str> = asked.methods.iter().map(|m| m.name.as_str()).collect();
+                    let known = plan.methods.iter().any(|m| m.name == *name);
+                    let names: Vec<&str> = plan.methods.iter().map(|m| m.name.as_str()).collect();
                     ensure!(
                         known,
                         "--methods must be names of the experiment ({}), but has {name:?}",
                         names.join(", ")
                     );
                 }
-                asked.methods.retain(|m| self.methods.contains(&m.name));
+                plan.methods.retain(|m| self.methods.contains(&m.name));
                 let kept = |name: &String| self.methods.contains(name);
-                asked.claims.retain(|c| kept(&c.better) && kept(&c.worse));
+                plan.claims.retain(|c| kept(&c.better) && kept(&c.worse));
             }
-            return Ok(asked);
+            return Ok(plan);
         }
         let data = self
             .subject
@@ -202,16 +202,16 @@ impl Compare {
 
     fn compare(
         &self,
-        asked: ComparisonPlan,
+        plan: ComparisonPlan,
         input: &Input<'_>,
         common: &Common,
     ) -> Result<ExitCode> {
         let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
         let folder = match &self.output {
             Some(folder) => folder.clone(),
-            None => PathBuf::from(format!("{}-comparison", asked.name)),
+            None => PathBuf::from(format!("{}-comparison", plan.name)),
         };
-        let experiment = self.experiment(asked, input, &names)?;
+        let experiment = self.experiment(plan, input, &names)?;
         let path = folder.join("log.jsonl");
         if let Some(method) = &self.cost_of {
             let record = experiment.measure_cost(&Log::read(&path)?, method)?;
@@ -275,33 +275,33 @@ impl Compare {
 
     fn experiment<'m>(
         &self,
-        asked: ComparisonPlan,
+        plan: ComparisonPlan,
         input: &'m Input<'m>,
         names: &'m (dyn Fn(u64) -> String + Sync),
     ) -> Result<Experiment<'m>> {
-        let splitting = &asked.splitting;
+        let splitting = &plan.splitting;
         let holdout = splitting.kind(input);
-        let settings = asked.evaluation.settings(input, splitting.seed)?;
+        let settings = plan.evaluation.settings(input, splitting.seed)?;
         let data = &input.data;
-        let methods = if asked.methods.is_empty() {
+        let methods = if plan.methods.is_empty() {
             ComparedMethod::contenders(&self.methods, data.supervision(), &self.prepare)?
         } else {
-            asked.methods
+            plan.methods
         };
         let splits = splitting.parts(input, holdout)?;
         let seed = splitting.seed;
         let mut experiment = Experiment::new(data, (splits, holdout), settings, methods, seed)?;
         experiment.data.text = input.describe();
         Ok(Experiment {
-            name: asked.name,
-            about: asked.about,
+            name: plan.name,
+            about: plan.about,
             command: command_line(),
             folds: splitting.folds.is_some(),
-            base: asked.base,
-            budget: asked.trials,
-            halving: asked.halving,
-            claims: asked.claims,
-            facts: asked.facts,
+            base: plan.base,
+            budget: plan.trials,
+            halving: plan.halving,
+            claims: plan.claims,
+            facts: plan.facts,
             names,
             ..experiment
         })

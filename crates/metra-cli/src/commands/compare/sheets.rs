@@ -165,12 +165,12 @@ fn answers(experiment: &Experiment<'_>, log: &Log, results: &Results) -> Result<
 }
 
 /// The sheet of one query, and what it shows in words.
-fn one(album: &ImageSheet<'_>, methods: &Methods, asked: &Ranking) -> (Sheet, String) {
+fn one(album: &ImageSheet<'_>, methods: &Methods, shown: &Ranking) -> (Sheet, String) {
     let mut sheet = Sheet::new(HEIGHT);
     let mut ranks = Vec::new();
     for (name, ranked) in methods {
         // The rounds of a protocol are the same for every method.
-        let same = |r: &&Ranking| (r.round, r.query) == (asked.round, asked.query);
+        let same = |r: &&Ranking| (r.round, r.query) == (shown.round, shown.query);
         if let Some(ranking) = ranked.iter().find(same) {
             let words = format!("{name}: right at rank {}", ranking.first_right);
             sheet.heading(words.as_str());
@@ -178,6 +178,6 @@ fn one(album: &ImageSheet<'_>, methods: &Methods, asked: &Ranking) -> (Sheet, St
             ranks.push(words);
         }
     }
-    let caption = format!("{}. {}.", album.path(asked.query), ranks.join("; "));
+    let caption = format!("{}. {}.", album.path(shown.query), ranks.join("; "));
     (sheet, caption)
 }

@@ -26,10 +26,10 @@ impl Eval {
         );
         let chain = ranker.chain(loaded.table.corpus.dim());
         let groups = ranker.groups(loaded)?;
-        let said = comparisons(&self.comparisons, loaded, &self.columns)?;
+        let comparisons = comparisons(&self.comparisons, loaded, &self.columns)?;
         let judge = Judge {
             corpus: loaded.table.corpus.as_ref(),
-            said: &said,
+            comparisons: &comparisons,
             seed: self.seed,
         };
         let dim = loaded.table.corpus.dim();

@@ -311,13 +311,13 @@ impl Export {
             );
             return Ok(plan);
         }
-        let wish = PlanConstraints {
+        let constraints = PlanConstraints {
             distances: distances.to_vec(),
             way: self.way,
             candidates: self.way == Some(Strategy::Candidates),
             ..PlanConstraints::default()
         };
-        Ok(Plan::choose_for_model(model, &wish)?)
+        Ok(Plan::choose_for_model(model, &constraints)?)
     }
 
     /// The side asked for; one must be named where the two differ.

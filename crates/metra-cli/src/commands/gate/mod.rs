@@ -300,13 +300,14 @@ impl Gate {
                 }
             }
             Rows::Parts(asking, gallery) => {
-                let (Some(asked), Some(searched)) = (&asking.labels, &gallery.labels) else {
+                let (Some(query_labels), Some(gallery_labels)) = (&asking.labels, &gallery.labels)
+                else {
                     return Ok(Vec::new());
                 };
-                let known = metra::evaluate::matching_classes(asked, searched);
+                let known = metra::evaluate::matching_classes(query_labels, gallery_labels);
                 let size = |row: u64| {
-                    let class = known[asked.of()[row as usize] as usize];
-                    class.map_or(0, |class| searched.members(class).len() as u64)
+                    let class = known[query_labels.of()[row as usize] as usize];
+                    class.map_or(0, |class| gallery_labels.members(class).len() as u64)
                 };
                 ("class size", sizes(&size))
             }

@@ -53,7 +53,7 @@ pub(crate) struct Push {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     batch: usize,
     #[command(flatten)]
-    wished: PlanArgs,
+    constraint_args: PlanArgs,
     /// Column of the camera or session a vector comes from, where the model needs it
     #[arg(long, value_name = "COLUMN")]
     camera: Option<String>,
@@ -105,7 +105,7 @@ impl Push {
             to: self.to.clone(),
             kind: self.kind,
             camera: self.camera.clone(),
-            wish: self.wished.wish(&Distance::ALL)?,
+            constraints: self.constraint_args.constraints(&Distance::ALL)?,
             name: self.name.clone().or(stem).unwrap_or_else(|| "model".into()),
             batch: self.batch,
             index: self.index.is_some(),
@@ -125,14 +125,14 @@ impl Push {
         let began = Instant::now();
         let mut reporter = Reporter::new();
         let mut current = String::new();
-        let mut told = 0;
+        let mut written = 0;
         let outcome = push.run(
             &mut |stage, done, total| {
                 if current != stage {
                     reporter.start(stage);
                     stage.clone_into(&mut current);
                 }
-                told = done;
+                written = done;
                 let unit = if stage == "index" { "blocks" } else { "rows" };
                 reporter.advance(done, total, || unit.into());
             },
@@ -142,7 +142,7 @@ impl Push {
         if let Err(metra_stores::Error::Library(metra::Error::Interrupted)) = &outcome {
             tracing::warn!(
                 "stopped in «{current}» at {}: the same command continues where it was",
-                print::count(told)
+                print::count(written)
             );
         }
         Done::new(&push, outcome?, began.elapsed()).show(common)

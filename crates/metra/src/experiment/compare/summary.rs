@@ -154,7 +154,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
         .map(|(method, cells)| line(experiment, method, cells))
         .collect();
     let pooled: Vec<Option<Pooled>> = cells.iter().map(|cells| pool(cells)).collect();
-    let asked = asked(cells)?;
+    let queries = queries(cells)?;
     let criterion = place(experiment, experiment.criterion);
     let complete = |number: &usize| pooled[*number].is_some();
     let mean = |number: usize| lines[number].measures.get(criterion).map(|m| m.mean);
@@ -178,7 +178,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
     let compared = Compared {
         experiment,
         pooled: &pooled,
-        asked: &asked,
+        queries: &queries,
         family,
     };
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
@@ -352,9 +352,9 @@ fn pool(cells: &[Cell<'_>]) -> Option<Pooled> {
 }
 
 /// (split, unit) of every query, which must be the same for all methods that were judged.
-fn asked(cells: &[Vec<Cell<'_>>]) -> Result<Vec<(usize, u64)>> {
+fn queries(cells: &[Vec<Cell<'_>>]) -> Result<Vec<(usize, u64)>> {
     let splits = cells.first().map_or(0, Vec::len);
-    let mut asked = Vec::new();
+    let mut queries = Vec::new();
     for split in 0..splits {
         let mut judged = cells.iter().filter_map(|cells| cells[split].reached());
         let Some(first) = judged.next() else {
@@ -365,9 +365,9 @@ fn asked(cells: &[Vec<Cell<'_>>]) -> Result<Vec<(usize, u64)>> {
                 "split {split}: the methods were judged on different queries"
             )));
         }
-        asked.extend(first.queries.iter().map(|query| (split, *query)));
+        queries.extend(first.queries.iter().map(|query| (split, *query)));
     }
-    Ok(asked)
+    Ok(queries)
 }
 
 /// The line to compare with: the one named, or the better on validation of those that learn nothing.
@@ -403,7 +403,7 @@ fn base(experiment: &Experiment<'_>, lines: &[Line], pooled: &[Option<Pooled>]) 
 struct Compared<'a, 'e> {
     experiment: &'a Experiment<'e>,
     pooled: &'a [Option<Pooled>],
-    asked: &'a [(usize, u64)],
+    queries: &'a [(usize, u64)],
     family: usize,
 }
 
@@ -480,8 +480,8 @@ impl Compared<'_, '_> {
         }
         let mut found = Vec::new();
         for (part, which) in [("seen items", true), ("unseen items", false)] {
-            let places: Vec<usize> = (0..self.asked.len())
-                .filter(|at| seen[self.asked[*at].0].contains(&self.asked[*at].1) == which)
+            let places: Vec<usize> = (0..self.queries.len())
+                .filter(|at| seen[self.queries[*at].0].contains(&self.queries[*at].1) == which)
                 .collect();
             if places.is_empty() {
                 continue;
@@ -490,9 +490,9 @@ impl Compared<'_, '_> {
             let gain = match self.differences(base, line, measure) {
                 Some(differences) if line != base => {
                     let columns = [pick(&differences)];
-                    let asked: Vec<_> = places.iter().map(|at| self.asked[*at]).collect();
+                    let queries: Vec<_> = places.iter().map(|at| self.queries[*at]).collect();
                     let part = Compared {
-                        asked: &asked,
+                        queries: &queries,
                         ..*self
                     };
                     let resampled = part.resample(&columns)?;
@@ -518,8 +518,8 @@ impl Compared<'_, '_> {
 
     fn resample(&self, columns: &[Vec<f64>]) -> Result<Resampled> {
         let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let material = self.experiment.dataset;
-        let clusters = self.asked.iter().map(|(_, unit)| material.cluster(*unit));
+        let dataset = self.experiment.dataset;
+        let clusters = self.queries.iter().map(|(_, unit)| dataset.cluster(*unit));
         let clusters: Vec<u64> = clusters.collect();
         resample(&columns, &clusters, RESAMPLES, self.experiment.seed)
     }
@@ -562,8 +562,8 @@ impl Compared<'_, '_> {
         let mut order: Vec<usize> = (0..differences.len()).collect();
         order.sort_by(|a, b| differences[*b].total_cmp(&differences[*a]));
         let change = |at: &usize| QueryChange {
-            query: (self.experiment.names)(self.asked[*at].1),
-            split: self.asked[*at].0,
+            query: (self.experiment.names)(self.queries[*at].1),
+            split: self.queries[*at].0,
             base: values[*at] - differences[*at],
             value: values[*at],
         };

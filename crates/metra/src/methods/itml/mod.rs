@@ -103,25 +103,26 @@ impl Method for Itml {
         let rank = rank_or_all(settings.rank, data.dim())?;
         let relevance = data.relevance("itml")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        let scale = field.pair_scale(relevance, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let scale = space.pair_scale(relevance, run.seed)?;
         let inverse = 1.0 / scale;
         let counts = [settings.pairs, settings.pairs];
         let (near, far) = drawn_pairs(data.supervision(), relevance, counts, run.seed);
-        let said = near.iter().map(|pair| (*pair, true));
-        let pairs: Vec<((RowId, RowId), bool)> =
-            said.chain(far.iter().map(|pair| (*pair, false))).collect();
-        let pairs = Constraints::new(&field, pairs, inverse as f32)?;
+        let similar = near.iter().map(|pair| (*pair, true));
+        let pairs: Vec<((RowId, RowId), bool)> = similar
+            .chain(far.iter().map(|pair| (*pair, false)))
+            .collect();
+        let pairs = Constraints::new(&space, pairs, inverse as f32)?;
         run.facts
             .insert("coincident".into(), pairs.coincident as f64);
         let bounds = pairs.bounds(settings.near, settings.far)?;
-        let prior = prior(&field, settings.prior, inverse)?;
+        let prior = prior(&space, settings.prior, inverse)?;
         let matrix = match settings.projections {
             Projections::Batch => batch(settings, &pairs, bounds, prior, run)?,
             Projections::Online => online(settings, &pairs, bounds, prior, run)?,
         };
         let root = Symmetric::new(matrix)?.eigen()?.factor(rank);
-        field.carry_back(&rows_from(root.as_ref()), inverse as f32, true)
+        space.carry_back(&rows_from(root.as_ref()), inverse as f32, true)
     }
 }
 
@@ -134,12 +135,12 @@ struct Constraints {
 
 impl Constraints {
     fn new(
-        field: &TrainingSpace<'_>,
+        space: &TrainingSpace<'_>,
         pairs: Vec<((RowId, RowId), bool)>,
         inverse: f32,
     ) -> Result<Self> {
-        let dim = field.dim();
-        let centre = field.centre();
+        let dim = space.dim();
+        let centre = space.centre();
         let mut found = Constraints {
             differences: RowBuf::empty(dim),
             similar: Vec::new(),
@@ -153,13 +154,13 @@ impl Constraints {
             right.reset(pairs.len(), dim);
             let centre = centre.as_deref();
             fetch(
-                field.queries(),
+                space.queries(),
                 &queries,
                 centre,
                 inverse,
                 left.values_mut(),
             )?;
-            fetch(field.items(), &items, centre, inverse, right.values_mut())?;
+            fetch(space.items(), &items, centre, inverse, right.values_mut())?;
             for (a, b) in left.values_mut().iter_mut().zip(right.values()) {
                 *a -= b;
             }
@@ -212,12 +213,12 @@ impl Constraints {
 }
 
 /// The matrix to start from.
-fn prior(field: &TrainingSpace<'_>, prior: Prior, inverse: f64) -> Result<Mat<f64>> {
-    let dim = field.dim();
+fn prior(space: &TrainingSpace<'_>, prior: Prior, inverse: f64) -> Result<Mat<f64>> {
+    let dim = space.dim();
     match prior {
         Prior::Identity => Ok(Mat::identity(dim, dim)),
         Prior::Whitening => {
-            let eigen = moments(field.items())?.covariance.eigen()?;
+            let eigen = moments(space.items())?.covariance.eigen()?;
             let factor = inverse * inverse;
             let most = eigen.values.first().copied().unwrap_or(0.0) * factor;
             // Directions without variance would get an infinite weight.

@@ -77,10 +77,10 @@ fn set() -> (MemoryCorpus, Supervision) {
 }
 
 /// The pairs of itml.py: every row with the third after it and then every row with the fourth.
-fn pairs(field: &TrainingSpace<'_>) -> Constraints {
+fn pairs(space: &TrainingSpace<'_>) -> Constraints {
     let near = (0..60).map(|r| ((r, (r + 3) % 60), true));
     let far = (0..60).map(|r| ((r, (r + 4) % 60), false));
-    Constraints::new(field, near.chain(far).collect(), 1.0).unwrap()
+    Constraints::new(space, near.chain(far).collect(), 1.0).unwrap()
 }
 
 /// The positive definite matrix of itml.py.
@@ -170,7 +170,7 @@ fn cycles_and_their_end_are_those_of_metric_learn() {
 fn the_whitening_prior_is_that_of_metric_learn() {
     let (corpus, supervision) = set();
     let data = Dataset::new(&corpus, &supervision).unwrap();
-    let field = TrainingSpace::new(&data).unwrap();
-    let found = prior(&field, Prior::Whitening, 1.0).unwrap();
+    let space = TrainingSpace::new(&data).unwrap();
+    let found = prior(&space, Prior::Whitening, 1.0).unwrap();
     same(&(found * faer::Scale(59.0 / 60.0)), &WHITENING, 1e-6);
 }

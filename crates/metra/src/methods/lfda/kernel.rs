@@ -47,9 +47,9 @@ impl Method for KernelLfda {
         let axes = KernelAxes::new(data.items(), self.kernel, run.seed)?;
         run.check_stop()?;
         run.facts.insert("axes".into(), axes.rank() as f64);
-        let field = TrainingSpace::in_kernel_space(data, &axes)?;
-        let map = self.linear.solve(&field, labels, run)?;
-        field.carry_back(&map, 1.0, true)
+        let space = TrainingSpace::in_kernel_space(data, &axes)?;
+        let map = self.linear.solve(&space, labels, run)?;
+        space.carry_back(&map, 1.0, true)
     }
 }
 

@@ -67,14 +67,14 @@ parameters! {
 }
 
 impl Lfda {
-    /// The map of the field's coordinates.
+    /// The map of the training space's coordinates.
     fn solve(
         &self,
-        field: &TrainingSpace<'_>,
+        space: &TrainingSpace<'_>,
         labels: &Labels,
         run: &mut Run<'_>,
     ) -> Result<RowBuf> {
-        let spread = local_spread(field.items(), labels, self.neighbours, run)?;
+        let spread = local_spread(space.items(), labels, self.neighbours, run)?;
         run.check_stop()?;
         let found = largest_ratios(&spread.between, &spread.within, self.ridge)?;
         let factors: Vec<f64> = (found.values.iter().take(self.rank))
@@ -105,9 +105,9 @@ impl Method for Lfda {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         require_rank(self.rank, data.dim())?;
         let labels = classes_of(data, "lfda")?;
-        let field = TrainingSpace::new(data)?;
-        let map = self.solve(&field, labels, run)?;
-        field.carry_back(&map, 1.0, true)
+        let space = TrainingSpace::new(data)?;
+        let map = self.solve(&space, labels, run)?;
+        space.carry_back(&map, 1.0, true)
     }
 }
 

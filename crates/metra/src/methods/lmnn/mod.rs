@@ -119,13 +119,13 @@ impl Lmnn {
         require_rank(settings.rank, data.dim())?;
         let labels = data.training_labels("lmnn")?;
         check_relevance(data.relevance("lmnn")?)?;
-        let field = TrainingSpace::new(data)?;
-        let rank = settings.rank.min(field.dim());
-        let start = field.start("lmnn", settings.start, rank, run.seed)?;
-        let targets = targets(field.items(), labels, settings.neighbours)?;
+        let space = TrainingSpace::new(data)?;
+        let rank = settings.rank.min(space.dim());
+        let start = space.start("lmnn", settings.start, rank, run.seed)?;
+        let targets = targets(space.items(), labels, settings.neighbours)?;
         run.check_stop()?;
         let scale = if settings.scaled {
-            mean_length(field.items(), &targets)?
+            mean_length(space.items(), &targets)?
         } else {
             1.0
         };
@@ -133,7 +133,7 @@ impl Lmnn {
         let mut training = Training {
             settings,
             labels,
-            whole: FullBatch::new(&field, field.items(), scale, rank),
+            whole: FullBatch::new(&space, space.items(), scale, rank),
             triplets: Triplets::new(
                 Loss {
                     pull: settings.pull,

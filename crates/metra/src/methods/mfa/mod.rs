@@ -54,8 +54,8 @@ impl Method for Mfa {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
         let labels = classes_of(data, "mfa")?;
-        let field = TrainingSpace::new(data)?;
-        let items = field.items();
+        let space = TrainingSpace::new(data)?;
+        let items = space.items();
         let pairs = graphs(items, labels, settings.near, settings.far).map_err(too_large)?;
         run.check_stop()?;
         let intrinsic = pair_spread(items, items, &pairs.intrinsic)?;
@@ -75,7 +75,7 @@ impl Method for Mfa {
         }
         run.facts.insert("ridge_added".into(), found.ridge);
         run.facts.insert("rank".into(), factors.len() as f64);
-        field.carry_back(&found.scaled_rows(&factors), 1.0, true)
+        space.carry_back(&found.scaled_rows(&factors), 1.0, true)
     }
 }
 

@@ -72,14 +72,14 @@ impl Method for Nca {
         let labels = data.training_labels("nca")?;
         let relevance = data.relevance("nca")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        let scale = field.pair_scale(relevance, run.seed)?;
+        let space = TrainingSpace::new(data)?;
+        let scale = space.pair_scale(relevance, run.seed)?;
         run.facts.insert("scale".into(), scale);
-        let rank = settings.rank.min(field.dim());
-        let start = field.start("nca", settings.start, rank, run.seed)?;
+        let rank = settings.rank.min(space.dim());
+        let start = space.start("nca", settings.start, rank, run.seed)?;
         let schedule = settings.schedule;
         if settings.batch == 0 {
-            let whole = FullBatch::new(&field, field.items(), scale, rank);
+            let whole = FullBatch::new(&space, space.items(), scale, rank);
             let point = whole.point(&start);
             let picks = NcaLoss::new(labels.of());
             let mut steady = LbfgsDescent::new(whole, picks, settings.lambda, settings.tolerance);
@@ -103,13 +103,13 @@ impl Method for Nca {
             classes: plan.usable_classes(),
             of: labels.of(),
             plan,
-            field: &field,
-            centre: field.centre(),
+            space: &space,
+            centre: space.centre(),
             inverse: (1.0 / scale) as f32,
             batch: Batch::default(),
-            rows: RowBuf::empty(field.dim()),
+            rows: RowBuf::empty(space.dim()),
             mapped: RowBuf::empty(rank),
-            gradient: RowBuf::empty(field.dim()),
+            gradient: RowBuf::empty(space.dim()),
         };
         let adam = Adam::new(start.values().len());
         descend(schedule, &mut training, (start, adam), run)
@@ -124,7 +124,7 @@ struct Batches<'a> {
     classes: Vec<u32>,
     /// The class of each row.
     of: &'a [u32],
-    field: &'a TrainingSpace<'a>,
+    space: &'a TrainingSpace<'a>,
     centre: Option<Vec<f32>>,
     inverse: f32,
     batch: Batch,
@@ -145,7 +145,7 @@ impl Descent for Batches<'_> {
     ) -> Result<Outcome> {
         let mut random = Stream::new(seed, "nca rows", step);
         self.batch.draw(&self.plan, &self.classes, &mut random);
-        let (items, centre) = (self.field.items(), self.centre.as_deref());
+        let (items, centre) = (self.space.items(), self.centre.as_deref());
         (self.batch).fetch(items, items, centre, self.inverse, &mut self.rows)?;
         map_rows(self.rows.rows(), map.rows(), &mut self.mapped)?;
         let drawn = self.batch.items.items().iter();
@@ -167,7 +167,7 @@ impl Descent for Batches<'_> {
     }
 
     fn map(&self, (map, _): &(RowBuf, Adam)) -> Result<Map> {
-        self.field.carry_back(map, self.inverse, true)
+        self.space.carry_back(map, self.inverse, true)
     }
 }
 

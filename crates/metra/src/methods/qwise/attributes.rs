@@ -86,17 +86,17 @@ impl Method for Attributes {
             return Err(data.unusable("attributes", needs));
         };
         let axes;
-        let field = match settings.kernel {
+        let coordinates = match settings.kernel {
             KernelKind::Linear => TrainingSpace::new(data)?,
             _ => {
                 axes = KernelAxes::new(data.items(), settings.spec(), run.seed)?;
                 TrainingSpace::in_kernel_space(data, &axes)?
             }
         };
-        let field = Coordinates::new(field)?;
-        run.facts.insert("scale".into(), field.scale);
-        let scorers = settings.task().scorers(&field, orderings, run)?;
-        field.map(&scorers)
+        let coordinates = Coordinates::new(coordinates)?;
+        run.facts.insert("scale".into(), coordinates.scale);
+        let scorers = settings.task().scorers(&coordinates, orderings, run)?;
+        coordinates.map(&scorers)
     }
 }
 
@@ -149,11 +149,11 @@ impl Task {
     /// One scorer an attribute.
     pub(super) fn scorers(
         &self,
-        field: &Coordinates<'_>,
+        coordinates: &Coordinates<'_>,
         orderings: &Orderings,
         run: &mut Run<'_>,
     ) -> Result<Vec<Vec<f64>>> {
-        let dim = field.rows().dim();
+        let dim = coordinates.rows().dim();
         let (mut scorers, mut farthest, mut steps) = (Vec::new(), 0.0_f64, 0);
         for attribute in 0..orderings.attributes() {
             run.check_stop()?;
@@ -171,7 +171,7 @@ impl Task {
                 Strength::Lambda(lambda) => lambda,
                 Strength::Cost(cost) => loss.share() / cost,
             };
-            let mut objective = Scorer::new(field, loss, lambda);
+            let mut objective = Scorer::new(coordinates, loss, lambda);
             let found = Newton::default().minimise(&mut objective, &vec![0.0; dim])?;
             farthest = farthest.max(found.residual);
             steps += found.iterations;
@@ -185,7 +185,7 @@ impl Task {
     }
 }
 
-/// λ|w|² + loss(F w), where F are the field's rows divided by its scale.
+/// λ|w|² + loss(F w), where F are the training space's rows divided by its scale.
 struct Scorer<'a> {
     rows: &'a dyn Corpus,
     inverse: f64,
@@ -199,12 +199,12 @@ struct Scorer<'a> {
 const COLUMNS: usize = 32;
 
 impl<'a> Scorer<'a> {
-    fn new(field: &'a Coordinates<'_>, loss: OrderedLoss, lambda: f64) -> Self {
-        let rows = field.rows();
+    fn new(coordinates: &'a Coordinates<'_>, loss: OrderedLoss, lambda: f64) -> Self {
+        let rows = coordinates.rows();
         let count = rows.len() as usize;
         Scorer {
             rows,
-            inverse: 1.0 / field.scale,
+            inverse: 1.0 / coordinates.scale,
             loss,
             lambda,
             scores: vec![0.0; count],

@@ -40,14 +40,14 @@ const MIXED: Scheme = Scheme {
 };
 
 fn scorer<'a>(
-    field: &'a Coordinates<'_>,
+    coordinates: &'a Coordinates<'_>,
     orderings: &Orderings,
     scheme: Scheme,
     h: f64,
 ) -> Scorer<'a> {
     let (pairs, differences) = scheme.constraints(orderings, 0, 7);
     let loss = OrderedLoss::new(Hinge::rounded(h), pairs, differences);
-    Scorer::new(field, loss, 0.01)
+    Scorer::new(coordinates, loss, 0.01)
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn derivatives_equal_finite_differences() {
     let (corpus, orderings) = set(40, 5);
     let supervision = Supervision::Orderings(orderings.clone());
     let data = Dataset::new(&corpus, &supervision).unwrap();
-    let field = Coordinates::new(TrainingSpace::new(&data).unwrap()).unwrap();
+    let coordinates = Coordinates::new(TrainingSpace::new(&data).unwrap()).unwrap();
     // A wide corner, so that few constraints cross an end of it within a difference.
-    let mut objective = scorer(&field, &orderings, MIXED, 5.0);
+    let mut objective = scorer(&coordinates, &orderings, MIXED, 5.0);
     let point = [0.3, -0.2, 0.5, 0.1, -0.4];
     let mut gradient = vec![0.0; 5];
     let mut other = vec![0.0; 5];
@@ -98,9 +98,9 @@ fn newton_reaches_the_optimum_of_a_slow_reference() {
     let (corpus, orderings) = set(24, 4);
     let supervision = Supervision::Orderings(orderings.clone());
     let data = Dataset::new(&corpus, &supervision).unwrap();
-    let field = Coordinates::new(TrainingSpace::new(&data).unwrap()).unwrap();
+    let coordinates = Coordinates::new(TrainingSpace::new(&data).unwrap()).unwrap();
     for dense in [0, 100] {
-        let mut objective = scorer(&field, &orderings, MIXED, 0.2);
+        let mut objective = scorer(&coordinates, &orderings, MIXED, 0.2);
         let newton = Newton {
             dense,
             ..Newton::default()
@@ -144,12 +144,12 @@ fn the_kernel_form_with_the_linear_kernel_is_the_linear_form() {
         let data = Dataset::new(&corpus, &supervision).unwrap();
         let settings = Attributes::default();
         let axes = KernelAxes::new(&corpus, settings.spec(), 5).unwrap();
-        let field = TrainingSpace::in_kernel_space(&data, &axes).unwrap();
-        let field = Coordinates::new(field).unwrap();
+        let coordinates = TrainingSpace::in_kernel_space(&data, &axes).unwrap();
+        let coordinates = Coordinates::new(coordinates).unwrap();
         let scorers = settings
             .task()
-            .scorers(&field, &orderings, &mut Run::new(5));
-        let map = field.map(&scorers.unwrap()).unwrap();
+            .scorers(&coordinates, &orderings, &mut Run::new(5));
+        let map = coordinates.map(&scorers.unwrap()).unwrap();
         assert!(matches!(map, Map::Kernel(_)));
         let mut out = RowBuf::empty(1);
         map.apply(0, Side::Item, corpus.rows(), &mut out).unwrap();

@@ -15,18 +15,18 @@ use crate::{Error, Result};
 
 /// Rows in which scores are linear, and the way back.
 pub(super) struct Coordinates<'a> {
-    field: TrainingSpace<'a>,
+    space: TrainingSpace<'a>,
     /// Root of the mean squared distance from the mean: coordinates are divided by it.
     pub(super) scale: f64,
 }
 
 impl<'a> Coordinates<'a> {
-    /// Those of the field, with their size.
-    pub(super) fn new(field: TrainingSpace<'a>) -> Result<Self> {
-        let deviation = spread(field.items())?.deviation;
+    /// Those of the training space, with their size.
+    pub(super) fn new(space: TrainingSpace<'a>) -> Result<Self> {
+        let deviation = spread(space.items())?.deviation;
         let scale = deviation.iter().map(|d| d * d).sum::<f64>().sqrt();
         if scale.is_finite() && scale > 0.0 {
-            return Ok(Coordinates { field, scale });
+            return Ok(Coordinates { space, scale });
         }
         Err(Error::Data(
             "all vectors are equal: nothing can be learned".into(),
@@ -35,17 +35,17 @@ impl<'a> Coordinates<'a> {
 
     /// The rows; scores are w·row/scale.
     pub(super) fn rows(&self) -> &dyn Corpus {
-        self.field.items()
+        self.space.items()
     }
 
     /// The map of the vectors whose outputs are the scores of these scorers, less their means.
     pub(super) fn map(&self, scorers: &[Vec<f64>]) -> Result<Map> {
-        let mut scaled = RowBuf::zeros(scorers.len(), self.field.dim());
+        let mut scaled = RowBuf::zeros(scorers.len(), self.space.dim());
         for (row, scorer) in scorers.iter().enumerate() {
             for (value, weight) in scaled.row_mut(row).iter_mut().zip(scorer) {
                 *value = (weight / self.scale) as f32;
             }
         }
-        self.field.carry_back(&scaled, 1.0, true)
+        self.space.carry_back(&scaled, 1.0, true)
     }
 }

@@ -255,7 +255,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         assert!(loss(0.05).until(Some(&stop)).solve(3).is_ok());
         stop.store(true, Ordering::Relaxed);
-        let asked = loss(0.05).until(Some(&stop)).solve(3);
-        assert!(matches!(asked, Err(Error::Interrupted)));
+        let solved = loss(0.05).until(Some(&stop)).solve(3);
+        assert!(matches!(solved, Err(Error::Interrupted)));
     }
 }

@@ -194,16 +194,26 @@ impl Qwise {
                 .map(Constraint::Quadruplet)
                 .collect(),
         };
-        if let Supervision::Comparisons(said) = supervision
-            && !said.dissimilar().is_empty()
+        if let Supervision::Comparisons(comparisons) = supervision
+            && !comparisons.dissimilar().is_empty()
         {
             // Dissimilar pairs were said: pairs speak for themselves, by a threshold, and no
             // unlisted pair is taken for dissimilar.
-            all = (derive::given(said).into_iter())
+            all = (derive::stated_quadruplets(comparisons).into_iter())
                 .map(Constraint::Quadruplet)
                 .collect();
-            all.extend(said.similar().iter().map(|p| Constraint::Similar(*p)));
-            all.extend(said.dissimilar().iter().map(|p| Constraint::Dissimilar(*p)));
+            all.extend(
+                comparisons
+                    .similar()
+                    .iter()
+                    .map(|p| Constraint::Similar(*p)),
+            );
+            all.extend(
+                comparisons
+                    .dissimilar()
+                    .iter()
+                    .map(|p| Constraint::Dissimilar(*p)),
+            );
         }
         if all.is_empty() {
             return Err(data.unusable(

@@ -76,10 +76,10 @@ impl Method for RankSvm {
             let needs = "orderings of classes by attributes";
             return Err(data.unusable("rank-svm", needs));
         };
-        let field = Coordinates::new(TrainingSpace::new(data)?)?;
-        run.facts.insert("scale".into(), field.scale);
-        let scorers = self.task().scorers(&field, orderings, run)?;
-        field.map(&scorers)
+        let coordinates = Coordinates::new(TrainingSpace::new(data)?)?;
+        run.facts.insert("scale".into(), coordinates.scale);
+        let scorers = self.task().scorers(&coordinates, orderings, run)?;
+        coordinates.map(&scorers)
     }
 }
 

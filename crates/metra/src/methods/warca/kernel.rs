@@ -107,8 +107,8 @@ impl Method for KernelWarca {
         warca.rank = warca.rank.min(axes.rank());
         match settings.optimiser {
             Optimiser::Adam => {
-                let field = TrainingSpace::in_kernel_space(data, &axes)?;
-                train(&warca, "kernel-warca", relevance, &field, run)
+                let space = TrainingSpace::in_kernel_space(data, &axes)?;
+                train(&warca, "kernel-warca", relevance, &space, run)
             }
             Optimiser::Preconditioned => {
                 if !data.supervision().within() || axes.gram().len() as u64 != data.items().len() {

@@ -117,8 +117,8 @@ impl Method for Warca {
         require_rank(settings.rank, data.dim())?;
         let relevance = data.relevance("warca")?;
         check_relevance(relevance)?;
-        let field = TrainingSpace::new(data)?;
-        train(settings, "warca", relevance, &field, run)
+        let space = TrainingSpace::new(data)?;
+        train(settings, "warca", relevance, &space, run)
     }
 }
 
@@ -129,8 +129,8 @@ impl LocalSgd for Warca {
 
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         require_rank(self.rank, data.dim())?;
-        let field = TrainingSpace::plain(data, shared.mean.clone());
-        let map = field.start("warca", self.start, self.rank, seed)?;
+        let space = TrainingSpace::plain(data, shared.mean.clone());
+        let map = space.start("warca", self.start, self.rank, seed)?;
         Ok(State::new(map).into_numbers())
     }
 
@@ -141,10 +141,10 @@ impl LocalSgd for Warca {
         range: StepRange,
         state: &mut Vec<f32>,
     ) -> Result<f64> {
-        let field = TrainingSpace::plain(shard, shared.mean.clone());
+        let space = TrainingSpace::plain(shard, shared.mean.clone());
         let to_map = |map: &RowBuf| finished(map, shared, self.centre);
         let relevance = shard.relevance("warca")?;
-        let mut training = Training::new(self, relevance, &field, shared.scale, &to_map);
+        let mut training = Training::new(self, relevance, &space, shared.scale, &to_map);
         let mut moving = State::from_numbers(self.rank, shard.dim(), state)?;
         let loss = take(&mut training, &mut moving, range)?;
         *state = moving.into_numbers();
@@ -157,20 +157,20 @@ impl LocalSgd for Warca {
     }
 }
 
-/// Adam over minibatches, in the coordinates of the field.
+/// Adam over minibatches, in the coordinates of the training space.
 fn train(
     settings: &Warca,
     learner: &str,
     relevance: &dyn Relevance,
-    field: &TrainingSpace<'_>,
+    space: &TrainingSpace<'_>,
     run: &mut Run<'_>,
 ) -> Result<Map> {
-    let scale = field.pair_scale(relevance, run.seed)?;
+    let scale = space.pair_scale(relevance, run.seed)?;
     run.facts.insert("scale".into(), scale);
     let inverse = (1.0 / scale) as f32;
-    let map = field.start(learner, settings.start, settings.rank, run.seed)?;
-    let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
-    let mut training = Training::new(settings, relevance, field, scale, &carry_back);
+    let map = space.start(learner, settings.start, settings.rank, run.seed)?;
+    let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
+    let mut training = Training::new(settings, relevance, space, scale, &carry_back);
     let state = State::new(map);
     let map = descend(settings.schedule, &mut training, state, run)?;
     if let Map::LowRank(map) = &map {
@@ -241,21 +241,21 @@ impl<'a> Training<'a> {
     fn new(
         settings: &'a Warca,
         relevance: &'a dyn Relevance,
-        field: &'a TrainingSpace<'_>,
+        space: &'a TrainingSpace<'_>,
         scale: f64,
         to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
     ) -> Self {
         Training {
             settings,
             relevance,
-            queries: field.queries(),
-            items: field.items(),
-            centre: field.centre(),
+            queries: space.queries(),
+            items: space.items(),
+            centre: space.centre(),
             inverse: (1.0 / scale) as f32,
             warp: settings.warp(),
             workspace: Workspace::default(),
             batch: Minibatch::default(),
-            rows: RowBuf::empty(field.dim()),
+            rows: RowBuf::empty(space.dim()),
             to_map,
         }
     }

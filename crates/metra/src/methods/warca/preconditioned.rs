@@ -42,15 +42,15 @@ pub(super) fn train_preconditioned(
 ) -> Result<Map> {
     let mut gram = RowBuf::empty(axes.gram().dim());
     gram.extend(axes.gram());
-    let field = TrainingSpace::in_kernel_space(data, axes)?;
-    let scale = field.pair_scale(relevance, run.seed)?;
+    let space = TrainingSpace::in_kernel_space(data, axes)?;
+    let scale = space.pair_scale(relevance, run.seed)?;
     run.facts.insert("scale".into(), scale);
     let inverse = (1.0 / scale) as f32;
     // Distances shrink by the scale, so kernel values do by its square.
     for value in gram.values_mut() {
         *value *= inverse * inverse;
     }
-    let start = field.start("kernel-warca", settings.start, settings.rank, run.seed)?;
+    let start = space.start("kernel-warca", settings.start, settings.rank, run.seed)?;
     // A = W Λ^(−1/2) Vᵀ on the scaled kernel: dividing by the scale once more undoes half of it.
     let mut coefficients = axes.carry_back(&start)?;
     for value in coefficients.values_mut() {

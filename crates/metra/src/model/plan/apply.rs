@@ -81,9 +81,9 @@ impl Plan {
                 self.subtract_centre(&mut mapped);
                 out.reset(mapped.len(), self.item_dim());
                 for (number, row) in mapped.rows().iter().enumerate() {
-                    let asked = out.row_mut(number);
-                    write(asked, row.iter().copied().chain([1.0]));
-                    turn(&mut asked[..row.len()], self.signs);
+                    let mapped = out.row_mut(number);
+                    write(mapped, row.iter().copied().chain([1.0]));
+                    turn(&mut mapped[..row.len()], self.signs);
                 }
             }
             Form::Input(input) => {

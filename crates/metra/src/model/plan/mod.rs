@@ -137,8 +137,8 @@ impl Plan {
     }
 
     /// The best way that fits the wish, or an error that says of every way why it does not.
-    pub fn choose(chain: &Chain, wish: &PlanConstraints) -> Result<Plan> {
-        strategies::choose(chain, None, wish)
+    pub fn choose(chain: &Chain, constraints: &PlanConstraints) -> Result<Plan> {
+        strategies::choose(chain, None, constraints)
     }
 
     /// [`Plan::all`] for a model. The plan's rows are narrowed already, as the chain's are; the rows
@@ -149,13 +149,13 @@ impl Plan {
 
     /// [`Plan::choose`] for a model. The plan's rows are narrowed already, as the chain's are; the
     /// rows in the store are not, so that a model that shifts columns cannot leave them there.
-    pub fn choose_for_model(model: &Model, wish: &PlanConstraints) -> Result<Plan> {
-        strategies::choose(&model.chain, model.narrowing.as_ref(), wish)
+    pub fn choose_for_model(model: &Model, constraints: &PlanConstraints) -> Result<Plan> {
+        strategies::choose(&model.chain, model.narrowing.as_ref(), constraints)
     }
 
     /// Every way of a model, the preferred first, with what speaks against it.
-    pub fn survey(model: &Model, wish: &PlanConstraints) -> Result<Vec<PlanReport>> {
-        strategies::survey(&model.chain, model.narrowing.as_ref(), wish)
+    pub fn survey(model: &Model, constraints: &PlanConstraints) -> Result<Vec<PlanReport>> {
+        strategies::survey(&model.chain, model.narrowing.as_ref(), constraints)
     }
 
     /// The plan of a model that is known by its way, distance and size: what was written down beside

@@ -24,16 +24,16 @@ pub(super) fn all(chain: &Chain, narrowing: Option<&Narrowing>) -> Result<Vec<Pl
 pub(super) fn survey(
     chain: &Chain,
     narrowing: Option<&Narrowing>,
-    wish: &PlanConstraints,
+    constraints: &PlanConstraints,
 ) -> Result<Vec<PlanReport>> {
-    if wish.distances.is_empty() {
+    if constraints.distances.is_empty() {
         let expected = "at least one of l2, ip and cosine";
         return Err(Error::parameter("the store's distances", expected, "none"));
     }
     let surveyed = ways(chain, narrowing)?.into_iter().map(|way| match way {
         Ok(plan) => PlanReport {
             way: plan.way(),
-            refusal: against(&plan, wish),
+            refusal: against(&plan, constraints),
             plan: Some(plan),
         },
         Err(Refusal { way, reason }) => PlanReport {
@@ -49,10 +49,10 @@ pub(super) fn survey(
 pub(super) fn choose(
     chain: &Chain,
     narrowing: Option<&Narrowing>,
-    wish: &PlanConstraints,
+    constraints: &PlanConstraints,
 ) -> Result<Plan> {
     let mut refusals = Vec::new();
-    for found in survey(chain, narrowing, wish)? {
+    for found in survey(chain, narrowing, constraints)? {
         let name = found.name();
         match (found.plan, found.refusal) {
             (Some(plan), None) => return Ok(plan),
@@ -60,34 +60,34 @@ pub(super) fn choose(
         }
     }
     Err(Error::Plan {
-        wanted: format!("{} {wish}", metric_name(chain)),
+        wanted: format!("{} {constraints}", metric_name(chain)),
         refusals,
     })
 }
 
 /// Why an exact plan does not fit the wish.
-fn against(plan: &Plan, wish: &PlanConstraints) -> Option<String> {
-    if wish.way.is_some_and(|way| way != plan.way()) {
+fn against(plan: &Plan, constraints: &PlanConstraints) -> Option<String> {
+    if constraints.way.is_some_and(|way| way != plan.way()) {
         return Some("another way was asked for".into());
     }
-    if plan.ranks_again().is_some() && !wish.candidates {
+    if plan.ranks_again().is_some() && !constraints.candidates {
         return Some(
             "it finds candidates only, and an exact plan was asked for: say that candidates will do, \
              fetch more than are wanted and rank them again with the metric"
                 .into(),
         );
     }
-    if wish.keep_input && !plan.holds_input() {
+    if constraints.keep_input && !plan.holds_input() {
         return Some("stored vectors would not begin with the input".into());
     }
-    if wish.keep_items && !plan.items_stay() {
+    if constraints.keep_items && !plan.items_stay() {
         return Some(match plan.form {
             Form::InputAndNorm(_) => "items keep their numbers, but get one coordinate more".into(),
             _ => "every item would be written again".into(),
         });
     }
-    if !wish.distances.contains(&plan.distance) {
-        let offers = |distance| wish.distances.contains(&distance);
+    if !constraints.distances.contains(&plan.distance) {
+        let offers = |distance| constraints.distances.contains(&distance);
         let mut reason = String::from("the store does not offer it");
         if let Form::Mapped { .. } = plan.form {
             let learned = plan.chain.space();
@@ -106,7 +106,7 @@ fn against(plan: &Plan, wish: &PlanConstraints) -> Option<String> {
         }
         return Some(reason);
     }
-    match wish.most_dimensions {
+    match constraints.most_dimensions {
         Some(most) if plan.item_dim() > most => Some(format!("more than {most}")),
         _ => None,
     }

@@ -99,21 +99,21 @@ pub(crate) fn train(
     };
     let relevance = data.relevance(learner)?;
     check_relevance(relevance)?;
-    let field = TrainingSpace::new(data)?;
+    let space = TrainingSpace::new(data)?;
     // The losses do not depend on it, but thresholds for zero do.
-    let scale = field.pair_scale(relevance, run.seed)?;
+    let scale = space.pair_scale(relevance, run.seed)?;
     let inverse = (1.0 / scale) as f32;
-    let map = field.start(learner, settings.start, settings.rank, run.seed)?;
-    let origin = field.origin(settings.centre);
+    let map = space.start(learner, settings.start, settings.rank, run.seed)?;
+    let origin = space.origin(settings.centre);
     let proxies = match classes {
-        Some(labels) => class_means(&field, labels, &map, origin.as_deref(), inverse)?,
+        Some(labels) => class_means(&space, labels, &map, origin.as_deref(), inverse)?,
         None => RowBuf::empty(settings.rank),
     };
     let plan = settings.plan(data, relevance, !proxies.is_empty());
-    let carry_back = |map: &RowBuf| field.carry_back(map, inverse, settings.centre);
+    let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
     let mut training = BatchDescent {
         proxy_rate: proxy_rate.unwrap_or(0.0),
-        ..BatchDescent::new(settings, loss, plan, &field, scale, &carry_back)
+        ..BatchDescent::new(settings, loss, plan, &space, scale, &carry_back)
     };
     descend(
         settings.schedule,
@@ -137,8 +137,8 @@ impl<L: WithoutProxies> LocalSgd for L {
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         let settings = self.training();
         require_rank(settings.rank, data.dim())?;
-        let field = TrainingSpace::plain(data, shared.mean.clone());
-        let map = field.start("in-batch", settings.start, settings.rank, seed)?;
+        let space = TrainingSpace::plain(data, shared.mean.clone());
+        let map = space.start("in-batch", settings.start, settings.rank, seed)?;
         Ok(State::new(map, RowBuf::empty(settings.rank)).into_numbers())
     }
 
@@ -150,10 +150,10 @@ impl<L: WithoutProxies> LocalSgd for L {
         state: &mut Vec<f32>,
     ) -> Result<f64> {
         let settings = self.training();
-        let field = TrainingSpace::plain(shard, shared.mean.clone());
+        let space = TrainingSpace::plain(shard, shared.mean.clone());
         let plan = settings.plan(shard, shard.relevance("in-batch")?, false);
         let to_map = |map: &RowBuf| finished(map, shared, settings.centre);
-        let mut training = BatchDescent::new(settings, self, plan, &field, shared.scale, &to_map);
+        let mut training = BatchDescent::new(settings, self, plan, &space, shared.scale, &to_map);
         let mut moving = State::from_numbers(settings.rank, shard.dim(), state)?;
         let loss = take(&mut training, &mut moving, range)?;
         *state = moving.into_numbers();
@@ -170,14 +170,14 @@ impl<L: WithoutProxies> LocalSgd for L {
 /// Direction of the mean of the mapped rows of each class, where proxies start. Length 1, since a
 /// step turns a short vector farther.
 fn class_means(
-    field: &TrainingSpace<'_>,
+    space: &TrainingSpace<'_>,
     labels: &Labels,
     map: &RowBuf,
     origin: Option<&[f32]>,
     inverse: f32,
 ) -> Result<RowBuf> {
-    let sums = keyed_sums(field.items(), Keys::Class(labels.of()), labels.classes())?;
-    let mut means = RowBuf::zeros(labels.classes(), field.dim());
+    let sums = keyed_sums(space.items(), Keys::Class(labels.of()), labels.classes())?;
+    let mut means = RowBuf::zeros(labels.classes(), space.dim());
     for class in 0..labels.classes() {
         let count = sums.counts[class].max(1) as f64;
         for (column, value) in means.row_mut(class).iter_mut().enumerate() {
@@ -249,7 +249,7 @@ impl<'a> BatchDescent<'a> {
         settings: &'a InBatchTraining,
         loss: &'a dyn PairLoss,
         plan: Plan<'a>,
-        field: &'a TrainingSpace<'_>,
+        space: &'a TrainingSpace<'_>,
         scale: f64,
         to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
     ) -> Self {
@@ -259,14 +259,14 @@ impl<'a> BatchDescent<'a> {
             loss,
             classes: plan.usable_classes(),
             plan,
-            queries: field.queries(),
-            items: field.items(),
-            origin: field.origin(settings.centre),
+            queries: space.queries(),
+            items: space.items(),
+            origin: space.origin(settings.centre),
             inverse: (1.0 / scale) as f32,
             batch: Batch::default(),
-            rows: RowBuf::empty(field.dim()),
+            rows: RowBuf::empty(space.dim()),
             embedded: RowBuf::empty(settings.rank),
-            gradient: RowBuf::empty(field.dim()),
+            gradient: RowBuf::empty(space.dim()),
             to_map,
         }
     }
@@ -459,17 +459,17 @@ mod tests {
         let labels = Labels::from_numbers(&classes).unwrap();
         let supervision = Supervision::labels(labels);
         let data = Dataset::new(&corpus, &supervision).unwrap();
-        let field = TrainingSpace::new(&data).unwrap();
-        assert!(field.dim() < 12);
-        let map = field.start("test", Start::Random, 3, 1).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
+        assert!(space.dim() < 12);
+        let map = space.start("test", Start::Random, 3, 1).unwrap();
         for centre in [true, false] {
-            let origin = field.origin(centre);
+            let origin = space.origin(centre);
             let mut batch = Batch::default();
             batch.items.fill(data.relevance("test").unwrap(), 0..12);
             let mut reduced = RowBuf::empty(1);
             (batch.fetch(
-                field.items(),
-                field.items(),
+                space.items(),
+                space.items(),
                 origin.as_deref(),
                 1.0,
                 &mut reduced,
@@ -477,7 +477,7 @@ mod tests {
             .unwrap();
             let mut trained = RowBuf::empty(1);
             map_rows(reduced.rows(), map.rows(), &mut trained).unwrap();
-            let Map::LowRank(finished) = field.carry_back(&map, 1.0, centre).unwrap() else {
+            let Map::LowRank(finished) = space.carry_back(&map, 1.0, centre).unwrap() else {
                 panic!("expected a low-rank map");
             };
             let mut used = RowBuf::empty(1);
