@@ -5,8 +5,9 @@ use crate::supervision::SupervisionInput;
 use crate::vectors::{Given, Vectors};
 use crate::working::work;
 use metra::Error;
-use metra::data::{Interruptible, Storage, fingerprint};
+use metra::data::Storage;
 use metra::evaluate::{Bootstrap, verification};
+use metra::internal::{Interruptible, fingerprint};
 use metra::model::{Embedding, MatchDecision, Side, embed_corpus};
 use pyo3::prelude::*;
 

@@ -6,12 +6,13 @@ use crate::train::{comparison, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{briefly, work};
 use metra::Dataset;
-use metra::data::{Corpus, Groups, Interruptible, JoinedCorpus, Storage};
+use metra::data::{Corpus, Groups, Storage};
 use metra::evaluate::{
     Bootstrap, Empty, Evaluation, EvaluationOptions, GradeGain, Measure, ReIdentification, Ties,
     evaluate, paired_bootstrap,
 };
 use metra::experiment::{Classifier, EvaluationSettings, Protocol, Scores};
+use metra::internal::{Interruptible, JoinedCorpus};
 use metra::model::{Chain, Embedding, Side, Space, embed_corpus};
 use metra::supervision::{Labels, Supervision};
 use metra::{Error, Result};

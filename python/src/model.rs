@@ -3,8 +3,9 @@
 use crate::errors::raised;
 use crate::vectors::{Given, Names, Rule, Vectors};
 use crate::working::{briefly, work};
-use metra::data::{Batch, Corpus, Groups, JoinedCorpus, Storage};
+use metra::data::{Batch, Corpus, Groups, Storage};
 use metra::evaluate::dissimilarities;
+use metra::internal::JoinedCorpus;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Embedding, LowRank, Map, Metric, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;

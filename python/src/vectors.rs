@@ -2,7 +2,8 @@
 //! files of vectors are, so that the same numbers give the same model from either.
 
 use metra::Result;
-use metra::data::{BorrowedCorpus, ColumnRanges, Narrowing};
+use metra::data::{BorrowedCorpus, Narrowing};
+use metra::internal::ColumnRanges;
 use metra::linalg::{RowBuf, Rows};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;

@@ -6,7 +6,7 @@
 //! `discs.orderings.txt`, which says of the 16 classes which are brighter and which are larger.
 
 use image::{Rgb, RgbImage as Picture};
-use metra::random::Stream;
+use metra::internal::Stream;
 use std::fmt::Write;
 use std::path::Path;
 

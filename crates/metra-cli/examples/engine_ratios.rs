@@ -9,8 +9,9 @@
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
 use anyhow::{Context, Result, bail, ensure};
-use metra::execute::moments;
-use metra::linalg::{RowBuf, accumulate_outer};
+use metra::internal::accumulate_outer;
+use metra::internal::moments;
+use metra::linalg::RowBuf;
 use metra_engine::{Cut, Engine, TableCorpus};
 use metra_files::ParquetVectorWriter;
 use std::io::{BufRead, BufReader};

@@ -4,7 +4,7 @@
 use crate::inputs::{Loaded, label};
 use anyhow::{Context, Result, bail, ensure};
 use metra::experiment::Ranking;
-use metra::random::Stream;
+use metra::internal::Stream;
 use metra_files::Column;
 use metra_images::decode::decode;
 use metra_images::encode::{jpeg, png};

@@ -1,6 +1,7 @@
 //! The flag that Ctrl-C sets; long work looks at it and ends without leaving a partial file.
 
-use metra::data::{Corpus, Interruptible};
+use metra::data::Corpus;
+use metra::internal::Interruptible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by the first Ctrl-C.

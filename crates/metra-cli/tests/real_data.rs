@@ -1,8 +1,8 @@
 //! What the command reaches on real sets: numbers that were measured with other software, or that
 //! a change must not lower. Set METRA_DATA to the folder of the sets.
 
+use metra::internal::Stream;
 use metra::model::Space;
-use metra::random::Stream;
 use metra::search::top_k;
 use metra_files::{TableOptions, read_qrels_by_name, read_table};
 use serde_json::{Value, json};

@@ -4,13 +4,14 @@ use crate::corpus::TableCorpus;
 use crate::engine::Engine;
 use crate::table::ShardedTable;
 use crate::{Error, Result};
-use metra::data::{Corpus, Keys};
-use metra::evaluate::{
-    Evaluation, EvaluationOptions, LabelledQueries, evaluate_distributed, matching_classes,
-};
+use metra::data::Corpus;
+use metra::evaluate::{Evaluation, EvaluationOptions, matching_classes};
+use metra::internal::Keys;
+use metra::internal::{LabelledQueries, evaluate_distributed};
+use metra::internal::{QueryBatch, hard_negatives, nearest};
 use metra::linalg::RowBuf;
 use metra::model::{Model, Space};
-use metra::search::{Neighbours, QueryBatch, hard_negatives, nearest};
+use metra::search::Neighbours;
 use metra::supervision::Labels;
 
 /// Queries and items with their classes.

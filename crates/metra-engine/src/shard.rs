@@ -17,8 +17,8 @@ use crate::{Error, Result};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
-use metra::execute::encode;
-use metra::random::Stream;
+use metra::internal::Stream;
+use metra::internal::encode;
 use metra::supervision::Labels;
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 
 mod tables;
 
-use metra::data::{Corpus, Keys};
-use metra::execute::{keyed_sums, moments, spread, within_scatter};
-use metra::linalg::Symmetric;
+use metra::data::Corpus;
+use metra::internal::Keys;
+use metra::internal::Symmetric;
+use metra::internal::{keyed_sums, moments, spread, within_scatter};
 use metra_engine::{Cut, Engine, TableCorpus};
 use tables::Made;
 

@@ -9,9 +9,8 @@ use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::table::{NarrowingRule, ReadProgress, Table, TableOptions, place};
-use metra::data::{
-    ColumnRanges, Corpus, MappedCorpus, MemoryCorpus, Narrowing, NarrowingJudgement, RowId, Spool,
-};
+use metra::data::{Corpus, MappedCorpus, MemoryCorpus, Narrowing, RowId};
+use metra::internal::{ColumnRanges, NarrowingJudgement, Spool};
 use metra::linalg::{RowBuf, Rows};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,9 +6,10 @@
 
 use metra::data::{Corpus, MemoryCorpus};
 use metra::evaluate::{AgainstGallery, EvaluationOptions, Measure, evaluate};
-use metra::linalg::{RowBuf, Rows, cross};
+use metra::internal::Stream;
+use metra::internal::cross;
+use metra::linalg::{RowBuf, Rows};
 use metra::model::Space;
-use metra::random::Stream;
 use metra::supervision::Labels;
 use std::time::Instant;
 

@@ -6,9 +6,9 @@
 #![allow(missing_docs, clippy::print_stdout)]
 
 use metra::data::MemoryCorpus;
+use metra::internal::Stream;
 use metra::linalg::RowBuf;
 use metra::model::Space;
-use metra::random::Stream;
 use metra::search::top_k;
 use std::time::Instant;
 

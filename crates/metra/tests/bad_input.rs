@@ -3,8 +3,9 @@
 
 use metra::Dataset;
 use metra::data::synthetic::Nuisance;
-use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Storage, Subset, check_finite};
+use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Storage, Subset};
 use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
+use metra::internal::check_finite;
 use metra::linalg::{RowBuf, Rows};
 use metra::model::{Chain, Embedded, Embedding, Map, Metric, Side, Space, embed_corpus};
 use metra::pipeline::registry::{ENTRIES, Entry, find};

@@ -6,9 +6,9 @@
 use metra::data::{MemoryCorpus, Storage};
 use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use metra::experiment::{Decision, Gate, Scores, Terms};
+use metra::internal::Stream;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Side, Space, embed_corpus};
-use metra::random::Stream;
 use metra::supervision::Labels;
 use metra::training::{Recipe, Run};
 use metra::{Dataset, Pipeline};

@@ -219,7 +219,7 @@ fn headroom(
     seed: u64,
 ) -> Result<Vec<Headroom>> {
     let mut order: Vec<u32> = (0..labels.classes() as u32).collect();
-    metra::random::Stream::new(seed, "headroom", 0).shuffle(&mut order);
+    metra::internal::Stream::new(seed, "headroom", 0).shuffle(&mut order);
     let mut rows: Vec<u64> = Vec::new();
     for class in order {
         let members = labels.members(class);

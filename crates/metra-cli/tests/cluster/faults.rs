@@ -3,7 +3,7 @@
 
 use crate::processes::{Executor, Program, Scheduler, metra};
 use crate::tables::Made;
-use metra::execute::moments;
+use metra::internal::moments;
 use metra_engine::{Cut, Engine, PassProgress, TableCorpus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};

@@ -2,7 +2,7 @@
 //! or inflating to gigabytes. None may end the command, and its memory stays within what its limits say.
 
 use crate::folder::{Folder, text};
-use metra::random::Stream;
+use metra::internal::Stream;
 use metra_images::Picture;
 use serde_json::Value;
 use std::fs::{self, File};

@@ -2,7 +2,7 @@
 
 use crate::{json, number, refused, run};
 use image::{Rgb, RgbImage};
-use metra::random::Stream;
+use metra::internal::Stream;
 use std::path::Path;
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@
 //! states, as a page draws them at every load. A clock always differs. So all but the news is as different
 //! after one version as after thirty. Everything follows from the seed and the version's number.
 
-use metra::random::Stream;
+use metra::internal::Stream;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

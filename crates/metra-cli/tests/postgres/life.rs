@@ -4,9 +4,9 @@
 use crate::server::Server;
 use crate::tables::{answered, client, load, made, output, parquet, save, shuffled_ids, text};
 use metra::data::Batch;
+use metra::internal::Stream;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, LowRank, Map, Model, Space, Step};
-use metra::random::Stream;
 use metra_stores::Provenance;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};

@@ -2,9 +2,9 @@
 
 use crate::server::Server;
 use metra::data::synthetic::Nuisance;
+use metra::internal::Stream;
 use metra::linalg::{RowBuf, Rows};
 use metra::model::{Chain, Model, Origin};
-use metra::random::Stream;
 use metra_files::{Column, ParquetVectorWriter};
 use metra_stores::postgres::Address;
 use serde_json::Value;

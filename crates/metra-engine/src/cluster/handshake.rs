@@ -24,7 +24,9 @@ pub struct Identity {
 impl Identity {
     /// The identity of this build.
     pub fn here() -> Self {
-        let names = metra::passes::ALL.iter().map(metra::passes::Pass::name);
+        let names = metra::internal::PASSES
+            .iter()
+            .map(metra::internal::Pass::name);
         let mut passes: Vec<String> = names.map(str::to_owned).collect();
         passes.sort_unstable();
         Identity {

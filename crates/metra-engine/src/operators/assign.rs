@@ -16,8 +16,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
-use metra::execute::decode;
-use metra::random::Stream;
+use metra::internal::Stream;
+use metra::internal::decode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::error::within;
 use datafusion::arrow::array::{AsArray, BinaryArray, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::error::{DataFusionError, Result as EngineResult};
-use metra::data::PartialResult;
+use metra::internal::PartialResult;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 

@@ -7,7 +7,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use metra::execute::{decode, encode};
+use metra::internal::{decode, encode};
 use std::sync::Arc;
 
 /// How plans with our operators are written and read on every machine.

@@ -17,8 +17,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
-use metra::data::PartialResult;
-use metra::execute::encode;
+use metra::internal::PartialResult;
+use metra::internal::encode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
-use metra::data::PartialResult;
+use metra::internal::PartialResult;
 use std::collections::BTreeMap;
 
 /// Merge the blocks of a partition.

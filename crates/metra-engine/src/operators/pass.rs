@@ -5,9 +5,9 @@ use crate::payload::Payload;
 use crate::{Error, Result};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use metra::data::{KeyedBy, SCAN_ROWS};
-use metra::execute::decode;
-use metra::passes::{Incoming, Ready, Started};
+use metra::internal::decode;
+use metra::internal::{Incoming, Ready, Started};
+use metra::internal::{KeyedBy, SCAN_ROWS};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! person in two cameras are farther apart than those of two persons in one, and what says least about
 //! the person changes most.
 
-use metra::random::Stream;
+use metra::internal::Stream;
 use metra_images::Picture;
 
 /// Pixels across and down.

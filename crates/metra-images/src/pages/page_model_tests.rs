@@ -6,7 +6,7 @@ use crate::pages::Precision;
 use crate::pages::descriptors::by_hand;
 use image::Rgb;
 use metra::evaluate::dissimilarities;
-use metra::random::Stream;
+use metra::internal::Stream;
 
 static GO: AtomicBool = AtomicBool::new(false);
 

@@ -13,7 +13,7 @@
 //! What dwells for several versions before it changes among a few states looks like news up to the time
 //! that it dwells; with far pairs much longer than that it adds no more than a step.
 
-use metra::random::Stream;
+use metra::internal::Stream;
 use metra::supervision::Quadruplet;
 
 /// How many times farther apart a far pair is, at least.

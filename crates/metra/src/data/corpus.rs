@@ -171,11 +171,6 @@ impl<'a> Subset<'a> {
         }
         Ok(Subset { inner, rows })
     }
-
-    /// Row numbers in the corpus this is a part of.
-    pub fn row_ids(&self) -> &[RowId] {
-        &self.rows
-    }
 }
 
 impl Corpus for Subset<'_> {

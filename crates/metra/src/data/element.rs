@@ -33,7 +33,7 @@ const CHI_SQUARE_PERIODS: [f64; 3] = [0.58, 0.5, 0.42];
 
 impl ElementMap {
     /// Numbers in a row of `input` numbers after the map.
-    pub fn output_dim(self, input: usize) -> usize {
+    pub(crate) fn output_dim(self, input: usize) -> usize {
         match self {
             ElementMap::ChiSquare { order } => input.saturating_mul(2 * order as usize + 1),
             _ => input,

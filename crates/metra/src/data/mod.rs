@@ -1,32 +1,33 @@
 //! Where vectors lie: in memory, in a memory-mapped file, or in a part of either; how they are
 //! split; who folds over them where they lie elsewhere; and sets made to a known answer.
 
-mod corpus;
+pub(crate) mod corpus;
 mod corpus_ref;
 mod element;
 mod groups;
-mod interruptible;
-mod joined;
-mod mapped;
-mod narrow;
-mod partial_result;
-mod pass_executor;
+pub(crate) mod interruptible;
+pub(crate) mod joined;
+pub(crate) mod mapped;
+pub(crate) mod narrow;
+pub(crate) mod partial_result;
+pub(crate) mod pass_executor;
 mod split;
 mod storage;
 pub mod synthetic;
 
-pub(crate) use corpus::check_rows;
-pub use corpus::{
-    Batch, BorrowedCorpus, Corpus, MemoryCorpus, SCAN_ROWS, Subset, check_finite, fingerprint,
-};
+pub use corpus::{Batch, BorrowedCorpus, Corpus, MemoryCorpus, Subset};
+pub(crate) use corpus::{SCAN_ROWS, check_rows, fingerprint};
 pub use corpus_ref::{CorpusRef, IntoCorpus};
 pub use element::ElementMap;
 pub use groups::Groups;
-pub use interruptible::Interruptible;
-pub use joined::JoinedCorpus;
-pub use mapped::{MappedCorpus, Spool};
-pub use narrow::{ColumnRanges, Narrowing, NarrowingJudgement};
-pub use partial_result::{Nearest, PartialResult};
-pub use pass_executor::{KeyedBy, Keys, PassExecutor, RowId, Task};
-pub use split::{Split, SplitKind, SplitSet, positions, stratified_rows, whole_classes};
+pub(crate) use interruptible::Interruptible;
+pub(crate) use joined::JoinedCorpus;
+pub use mapped::MappedCorpus;
+pub(crate) use mapped::Spool;
+pub use narrow::Narrowing;
+pub(crate) use partial_result::{Nearest, PartialResult};
+pub use pass_executor::RowId;
+pub(crate) use pass_executor::{KeyedBy, Keys, PassExecutor, Task};
+pub use split::{Split, SplitKind, SplitSet, positions};
+pub(crate) use split::{stratified_rows, whole_classes};
 pub use storage::Storage;

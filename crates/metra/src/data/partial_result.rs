@@ -151,7 +151,7 @@ impl PartialResult {
     }
 
     /// The numbers of a count.
-    pub fn into_count(self) -> Result<Vec<u64>> {
+    pub(crate) fn into_count(self) -> Result<Vec<u64>> {
         match self {
             PartialResult::Count(values) => Ok(values),
             other => Err(Error::shape("a part of a result", "a count", other.kind())),
@@ -159,7 +159,7 @@ impl PartialResult {
     }
 
     /// The nearest rows.
-    pub fn into_nearest(self) -> Result<Nearest> {
+    pub(crate) fn into_nearest(self) -> Result<Nearest> {
         match self {
             PartialResult::Nearest(nearest) => Ok(nearest),
             other => Err(Error::shape(

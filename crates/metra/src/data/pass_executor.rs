@@ -55,7 +55,7 @@ pub enum Keys<'a> {
 
 impl<'a> Keys<'a> {
     /// What they mean.
-    pub fn by(&self) -> KeyedBy {
+    pub(crate) fn by(&self) -> KeyedBy {
         match self {
             Keys::None => KeyedBy::Nothing,
             Keys::Class(_) => KeyedBy::Class,
@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The key of every row.
-    pub fn of(&self) -> Option<&'a [u32]> {
+    pub(crate) fn of(&self) -> Option<&'a [u32]> {
         match self {
             Keys::None => None,
             Keys::Class(keys) | Keys::Group(keys) => Some(keys),

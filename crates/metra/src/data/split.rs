@@ -71,7 +71,11 @@ impl Split {
 
 /// Hold out a share of the rows of every class: the classes are the same on both sides. Returns
 /// positions (kept, held out), each in increasing order. Classes of one row are kept.
-pub fn stratified_rows(classes: &[u32], share: f64, stream: &mut Stream) -> (Vec<u64>, Vec<u64>) {
+pub(crate) fn stratified_rows(
+    classes: &[u32],
+    share: f64,
+    stream: &mut Stream,
+) -> (Vec<u64>, Vec<u64>) {
     let mut members: HashMap<u32, Vec<u64>> = HashMap::new();
     for (position, class) in classes.iter().enumerate() {
         members.entry(*class).or_default().push(position as u64);
@@ -99,7 +103,11 @@ pub fn stratified_rows(classes: &[u32], share: f64, stream: &mut Stream) -> (Vec
 }
 
 /// Hold out a share of whole classes: what is held out shows new identities only.
-pub fn whole_classes(classes: &[u32], share: f64, stream: &mut Stream) -> (Vec<u64>, Vec<u64>) {
+pub(crate) fn whole_classes(
+    classes: &[u32],
+    share: f64,
+    stream: &mut Stream,
+) -> (Vec<u64>, Vec<u64>) {
     let mut names: Vec<u32> = classes.to_vec();
     names.sort_unstable();
     names.dedup();

@@ -138,7 +138,7 @@ impl<'a> Dataset<'a> {
     }
 
     /// Groups of the items, where known.
-    pub fn item_groups(&self) -> Option<&Groups> {
+    pub(crate) fn item_groups(&self) -> Option<&Groups> {
         self.items.groups.as_deref()
     }
 
@@ -188,12 +188,12 @@ impl<'a> Dataset<'a> {
     }
 
     /// The labels that a method learns from, or an error that says that it needs them.
-    pub fn training_labels(&self, method: &str) -> Result<&Labels> {
+    pub(crate) fn training_labels(&self, method: &str) -> Result<&Labels> {
         (self.supervision.as_labels()).ok_or_else(|| self.unusable(method, "class labels"))
     }
 
     /// The error of a method that cannot use this supervision.
-    pub fn unusable(&self, method: &str, needs: &str) -> Error {
+    pub(crate) fn unusable(&self, method: &str, needs: &str) -> Error {
         Error::Supervision {
             learner: method.into(),
             needs: needs.into(),
@@ -236,13 +236,5 @@ impl<'a> Dataset<'a> {
     /// Whether somebody asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-    }
-
-    /// An error if somebody asked to stop.
-    pub fn check_stop(&self) -> Result<()> {
-        match self.is_stopped() {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
-        }
     }
 }

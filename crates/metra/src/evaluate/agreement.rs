@@ -54,7 +54,8 @@ pub fn agreement(
 
 impl Agreement {
     /// 1 for each comparison that is ordered right, ½ for a tie, 0 otherwise.
-    pub fn values(&self) -> &[f64] {
+    #[cfg(test)]
+    pub(crate) fn values(&self) -> &[f64] {
         &self.values
     }
 

@@ -135,7 +135,7 @@ pub fn evaluate_distributed(
 }
 
 /// Scores of the relevant items of every query.
-pub struct RelevantScores {
+pub(crate) struct RelevantScores {
     labelled: LabelledQueries,
     scored: Scored,
     shard: u64,
@@ -201,14 +201,14 @@ impl Statistic for RelevantScores {
 
 /// What [`IrrelevantCounts`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
+pub(crate) struct Counted {
     labelled: LabelledQueries,
     /// Increasing scores of each query's relevant items.
     relevant: Vec<Vec<f32>>,
 }
 
 /// How many irrelevant items lie nearer than each relevant one, and how many tie.
-pub struct IrrelevantCounts {
+pub(crate) struct IrrelevantCounts {
     labelled: LabelledQueries,
     scored: Scored,
     thresholds: Vec<Thresholds>,

@@ -79,7 +79,7 @@ pub struct Evaluation {
 }
 
 /// Recall levels of [`Evaluation::precision`].
-pub const RECALL_LEVELS: usize = 21;
+pub(crate) const RECALL_LEVELS: usize = 21;
 
 impl Evaluation {
     /// Values of a measure, one a query, if it was asked for.

@@ -36,7 +36,7 @@ impl Gaussians {
     ///
     /// A covariance that is singular, as it must be with no more rows than dimensions, is an error
     /// that names the class. O(n·d² + classes·d³) time, O(classes·d²) memory.
-    pub fn fit(rows: &dyn Corpus, labels: &Labels, share: f64) -> Result<Self> {
+    pub(crate) fn fit(rows: &dyn Corpus, labels: &Labels, share: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&share) {
             let expected = "between 0 and 1";
             return Err(Error::parameter(
@@ -85,7 +85,7 @@ impl Gaussians {
     }
 
     /// The most likely class of every row, numbered as the labels that were fitted.
-    pub fn classify(&self, rows: &dyn Corpus) -> Result<Vec<u32>> {
+    pub(crate) fn classify(&self, rows: &dyn Corpus) -> Result<Vec<u32>> {
         if rows.dim() != self.dim {
             return Err(Error::shape("dimension of the rows", self.dim, rows.dim()));
         }

@@ -23,7 +23,7 @@ pub struct HierarchicalAccuracy<'a> {
 
 impl<'a> HierarchicalAccuracy<'a> {
     /// The classes of `query` and of `found`, each numbered for itself, must be nodes of the tree.
-    pub fn new(tree: &'a Tree, query: &Labels, found: &Labels) -> Result<Self> {
+    pub(crate) fn new(tree: &'a Tree, query: &Labels, found: &Labels) -> Result<Self> {
         Ok(HierarchicalAccuracy {
             tree,
             root_height: f64::from(tree.root_height()),
@@ -35,7 +35,7 @@ impl<'a> HierarchicalAccuracy<'a> {
     /// 1 − height of the lowest common ancestor / height of the root: 1 for the right class,
     /// wherever in the tree it hangs, and 0 where only the root joins the two or no class was
     /// found. O(depth of the tree).
-    pub fn accuracy(&self, query: u32, found: u32) -> f64 {
+    pub(crate) fn accuracy(&self, query: u32, found: u32) -> f64 {
         let class = self.query.get(query as usize);
         let (Some(&query), Some(&found)) = (class, self.found.get(found as usize)) else {
             return 0.0;

@@ -1,13 +1,11 @@
-//! Accuracy of the k-nearest-neighbour classifier: what a space is worth for classification.
+//! The k-nearest-neighbour classifier.
 
-use crate::data::Corpus;
-use crate::model::Space;
-use crate::search::{Neighbours, top_k};
+use crate::search::Neighbours;
 use crate::{Error, Result};
 
 /// The class of each query by majority among its neighbours. Where classes have equally many, the
 /// one with the nearest neighbour wins.
-pub fn knn_classes(neighbours: &Neighbours, item_classes: &[u32]) -> Result<Vec<u32>> {
+pub(crate) fn knn_classes(neighbours: &Neighbours, item_classes: &[u32]) -> Result<Vec<u32>> {
     let mut votes: Vec<(u32, u32)> = Vec::new();
     let mut classes = Vec::with_capacity(neighbours.queries());
     for query in 0..neighbours.queries() {
@@ -33,44 +31,13 @@ pub fn knn_classes(neighbours: &Neighbours, item_classes: &[u32]) -> Result<Vec<
     Ok(classes)
 }
 
-/// Share of queries whose class is found by the majority of their `k` nearest items. Classes are
-/// numbers that queries and items share; with `exclude_self` the item with the query's own row
-/// number has no vote.
-pub fn knn_accuracy(
-    space: Space,
-    queries: &dyn Corpus,
-    query_classes: &[u32],
-    items: &dyn Corpus,
-    item_classes: &[u32],
-    k: usize,
-    exclude_self: bool,
-) -> Result<f64> {
-    for (what, corpus, classes) in [
-        ("classes of the queries", queries, query_classes),
-        ("classes of the items", items, item_classes),
-    ] {
-        if corpus.len() != classes.len() as u64 {
-            return Err(Error::shape(what, corpus.len(), classes.len()));
-        }
-    }
-    if query_classes.is_empty() {
-        return Err(Error::Data("there is no query to classify".into()));
-    }
-    let neighbours = top_k(space, queries, items, k, exclude_self)?;
-    let found = knn_classes(&neighbours, item_classes)?;
-    let right = found
-        .iter()
-        .zip(query_classes)
-        .filter(|(a, b)| a == b)
-        .count();
-    Ok(right as f64 / query_classes.len() as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::MemoryCorpus;
     use crate::linalg::RowBuf;
+    use crate::model::Space;
+    use crate::search::top_k;
 
     #[test]
     fn majority_then_nearest() {
@@ -87,9 +54,12 @@ mod tests {
         // k = 2: one vote each, the nearest is class 5. k = 3: class 6 has two of three.
         // k = 4: two each, and class 5 is nearest.
         assert_eq!((class(1), class(2), class(3), class(4)), (5, 5, 6, 5));
-        let accuracy =
-            knn_accuracy(Space::SquaredL2, &queries, &[6], &items, &classes, 3, false).unwrap();
-        assert_eq!(accuracy, 1.0);
-        assert!(knn_accuracy(Space::SquaredL2, &queries, &[6], &items, &[5], 3, false).is_err());
+        assert!(
+            knn_classes(
+                &top_k(Space::SquaredL2, &queries, &items, 3, false).unwrap(),
+                &[5]
+            )
+            .is_err()
+        );
     }
 }

@@ -52,7 +52,7 @@ impl Measure {
     }
 
     /// Whether it judges classes found, and not a ranking.
-    pub fn is_of_classes(self) -> bool {
+    pub(crate) fn is_of_classes(self) -> bool {
         matches!(self, Measure::Accuracy | Measure::HierarchicalAccuracy)
     }
 

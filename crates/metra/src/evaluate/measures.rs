@@ -20,7 +20,7 @@ use super::measure::{GradeGain, Measure};
 
 /// Relevant items of one score, and how many irrelevant items lie before and among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TieGroup {
+pub(crate) struct TieGroup {
     /// Irrelevant items strictly nearer than the group.
     pub nearer: u64,
     /// Irrelevant items in the group.
@@ -31,7 +31,7 @@ pub struct TieGroup {
 
 /// All that the measures need to know of one query's ranking. Excluded items are in no count.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct PlaceCounts {
+pub(crate) struct PlaceCounts {
     /// Groups from near to far.
     pub groups: Vec<TieGroup>,
     /// Grades of the ranked relevant items, group after group.
@@ -45,7 +45,7 @@ pub struct PlaceCounts {
 
 impl PlaceCounts {
     /// Number of relevant items, ranked or not.
-    pub fn relevant(&self) -> usize {
+    pub(crate) fn relevant(&self) -> usize {
         self.grades.len() + self.missing.len()
     }
 

@@ -10,7 +10,7 @@
 
 mod agreement;
 mod counts;
-mod distributed;
+pub(crate) mod distributed;
 mod evaluation;
 mod gaussian;
 mod hierarchical_accuracy;
@@ -28,20 +28,18 @@ mod truth;
 mod verification;
 
 pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
-pub use distributed::{
-    Counted, IrrelevantCounts, LabelledQueries, RelevantScores, evaluate_distributed,
-};
-pub use evaluation::{Empty, Evaluation, EvaluationOptions, RECALL_LEVELS, Ties, evaluate};
+pub(crate) use distributed::{IrrelevantCounts, RelevantScores};
+pub use evaluation::{Empty, Evaluation, EvaluationOptions, Ties, evaluate};
 pub use gaussian::Gaussians;
 pub use hierarchical_accuracy::HierarchicalAccuracy;
-pub use knn::{knn_accuracy, knn_classes};
+pub(crate) use knn::knn_classes;
 pub use measure::{GradeGain, Measure};
-pub use measures::{PlaceCounts, TieGroup};
 pub use pairwise_order::PairwiseOrderAccuracy;
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
 pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
-pub use single_shot::{Direction, SingleShotTrial, single_shot};
+pub use single_shot::Direction;
+pub(crate) use single_shot::single_shot;
 pub use truth::{
     AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth, matching_classes,
 };

@@ -29,7 +29,7 @@ impl PairwiseOrderAccuracy {
     /// The interval is DeLong's (Biometrics 1988) carried over to more than two levels: of the two
     /// rows of a pair each is a draw of its own, so the share's error is twice that of a mean over
     /// rows. It speaks of other rows of these classes, not of other classes.
-    pub fn of(scores: &[f32], levels: &[Option<u32>]) -> Result<Option<Self>> {
+    pub(crate) fn of(scores: &[f32], levels: &[Option<u32>]) -> Result<Option<Self>> {
         if scores.len() != levels.len() {
             return Err(Error::shape("levels of rows", scores.len(), levels.len()));
         }

@@ -145,7 +145,7 @@ pub struct Resampled {
 impl Resampled {
     /// The interval that holds a column's true mean this often. With a single cluster nothing is
     /// known of chance, and the interval is all that measures can be.
-    pub fn interval(&self, column: usize, level: f64) -> (f64, f64) {
+    pub(crate) fn interval(&self, column: usize, level: f64) -> (f64, f64) {
         let (mean, error) = self.columns[column];
         if self.clusters < 2 {
             return (-self.widest, self.widest);

@@ -23,7 +23,7 @@ pub enum Direction {
 
 /// One draw: which rows ask and which rows are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SingleShotTrial {
+pub(crate) struct SingleShotTrial {
     /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Where probes come from.
@@ -38,7 +38,7 @@ pub struct SingleShotTrial {
 ///
 /// Persons of one image, or seen by one camera only, serve where they can: as distractors in the
 /// gallery, or as probes that have nothing relevant and are skipped by the evaluation.
-pub fn single_shot(
+pub(crate) fn single_shot(
     labels: &Labels,
     cameras: Option<&Groups>,
     repeats: u32,

@@ -21,7 +21,7 @@ pub struct Judged {
 
 impl Judged {
     /// Forget everything, to be used for the next query.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.relevant.clear();
         self.excluded.clear();
     }
@@ -225,7 +225,7 @@ pub struct QrelsOf<'a> {
 
 impl<'a> QrelsOf<'a> {
     /// These queries, by their numbers in the judgements.
-    pub fn new(judgements: &'a Judgements, queries: &'a [RowId]) -> Result<Self> {
+    pub(crate) fn new(judgements: &'a Judgements, queries: &'a [RowId]) -> Result<Self> {
         let known = Relevance::queries(judgements);
         if let Some(query) = queries.iter().find(|query| **query >= known) {
             return Err(Error::shape(

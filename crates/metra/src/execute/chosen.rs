@@ -34,7 +34,7 @@ pub fn fetched(corpus: &dyn Corpus, rows: &[RowId]) -> Result<RowBuf> {
 }
 
 /// Picks rows by their numbers.
-pub struct ChosenRows {
+pub(crate) struct ChosenRows {
     dim: usize,
     /// Increasing; those below `next` are behind.
     wanted: Vec<RowId>,

@@ -5,12 +5,12 @@ use crate::data::{Corpus, Keys, PartialResult};
 use crate::{Error, Result};
 
 /// A digest over the values of all rows and the borders of their shards.
-pub fn digest(corpus: &dyn Corpus) -> Result<String> {
+pub(crate) fn digest(corpus: &dyn Corpus) -> Result<String> {
     fold::<Digest>(corpus, Keys::None, &())
 }
 
 /// Digest of a shard.
-pub struct Digest {
+pub(crate) struct Digest {
     shard: u64,
     hasher: blake3::Hasher,
 }

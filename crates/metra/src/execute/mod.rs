@@ -4,17 +4,17 @@
 //! A shard's result depends on its rows alone and shards are merged in order, so a pass gives the
 //! same bytes however many threads or machines take part.
 
-mod chosen;
+pub(crate) mod chosen;
 mod digest;
-mod moments;
-mod sums;
-mod within;
+pub(crate) mod moments;
+pub(crate) mod sums;
+pub(crate) mod within;
 
-pub use chosen::{ChosenRows, fetched};
-pub use digest::{Digest, digest};
-pub use moments::{ColumnSums, Moments, OuterSums, Spread, moments, spread};
-pub use sums::{KeyedSums, keyed_sums};
-pub use within::{WithinSums, within_scatter};
+pub(crate) use chosen::{ChosenRows, fetched};
+pub(crate) use digest::{Digest, digest};
+pub(crate) use moments::{ColumnSums, Moments, OuterSums, moments, spread};
+pub(crate) use sums::{KeyedSums, keyed_sums};
+pub(crate) use within::{WithinSums, within_scatter};
 
 use crate::data::{Corpus, Keys, PartialResult, RowId, Task};
 use crate::linalg::Rows;
@@ -23,11 +23,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Rows in a shard, the unit that is folded alone and merged in order.
-pub const SHARD_ROWS: u64 = 1 << 18;
+pub(crate) const SHARD_ROWS: u64 = 1 << 18;
 
 /// What a statistic sees of some rows.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample<'a> {
+pub(crate) struct Sample<'a> {
     /// Number of the first row; the others follow it.
     pub first: u64,
     /// The vectors.
@@ -40,7 +40,7 @@ pub struct Sample<'a> {
 ///
 /// What is known of a shard is said in [`PartialResult`]s, which anybody can merge; so only the machines
 /// that see rows, and the one that asked, need to know the statistic.
-pub trait Statistic: Sized + Send {
+pub(crate) trait Statistic: Sized + Send {
     /// The name by which other machines know it.
     const NAME: &'static str;
 
@@ -73,7 +73,11 @@ pub trait Statistic: Sized + Send {
 }
 
 /// Fold a statistic over all rows of a corpus, where they lie.
-pub fn fold<S: Statistic>(corpus: &dyn Corpus, keys: Keys<'_>, spec: &S::Spec) -> Result<S::Out> {
+pub(crate) fn fold<S: Statistic>(
+    corpus: &dyn Corpus,
+    keys: Keys<'_>,
+    spec: &S::Spec,
+) -> Result<S::Out> {
     let parts = match corpus.pass_executor() {
         Some(executor) => executor.run(Task {
             name: S::NAME,
@@ -115,7 +119,7 @@ fn fold_here<S: Statistic>(
 }
 
 /// Take in what a later shard says, part by part.
-pub fn merge(total: &mut [PartialResult], later: Vec<PartialResult>) -> Result<()> {
+pub(crate) fn merge(total: &mut [PartialResult], later: Vec<PartialResult>) -> Result<()> {
     if total.len() != later.len() {
         let (expected, found) = (total.len(), later.len());
         return Err(Error::shape("parts of a shard's result", expected, found));
@@ -127,14 +131,18 @@ pub fn merge(total: &mut [PartialResult], later: Vec<PartialResult>) -> Result<(
 }
 
 /// What a shard says as a list of any length: in messages of at most `each` values.
-pub fn encode_list<T: Serialize>(shard: u64, values: &[T], each: usize) -> Result<PartialResult> {
+pub(crate) fn encode_list<T: Serialize>(
+    shard: u64,
+    values: &[T],
+    each: usize,
+) -> Result<PartialResult> {
     let messages = (0..).zip(values.chunks(each.max(1)));
     let messages = messages.map(|(number, values)| Ok((shard, number, encode(&values)?)));
     Ok(PartialResult::Bytes(messages.collect::<Result<_>>()?))
 }
 
 /// The lists of all shards that [`encode_list`] them, one after the other.
-pub fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
+pub(crate) fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for (_, _, words) in part.into_bytes()? {
         values.extend(decode::<Vec<T>>(&words)?);
@@ -143,7 +151,9 @@ pub fn decode_list<T: DeserializeOwned>(part: PartialResult) -> Result<Vec<T>> {
 }
 
 /// The parts as an array, where there must be this many.
-pub fn expect_parts<const N: usize>(parts: Vec<PartialResult>) -> Result<[PartialResult; N]> {
+pub(crate) fn expect_parts<const N: usize>(
+    parts: Vec<PartialResult>,
+) -> Result<[PartialResult; N]> {
     <[PartialResult; N]>::try_from(parts)
         .map_err(|parts| Error::shape("parts of a result", N, parts.len()))
 }

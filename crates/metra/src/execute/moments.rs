@@ -54,7 +54,7 @@ fn near_mean(corpus: &dyn Corpus) -> Result<Vec<f64>> {
 }
 
 /// Sums of the rows and of their outer products, about a given point.
-pub struct OuterSums {
+pub(crate) struct OuterSums {
     about: Vec<f64>,
     count: u64,
     sum: Vec<f64>,
@@ -124,7 +124,7 @@ impl Statistic for OuterSums {
 }
 
 /// Sums of the columns and of their squares, about a given point.
-pub struct ColumnSums {
+pub(crate) struct ColumnSums {
     about: Vec<f64>,
     count: u64,
     sum: Vec<f64>,

@@ -28,7 +28,7 @@ pub fn within_scatter(
 
 /// What [`WithinSums`] must know of the classes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Classes {
+pub(crate) struct Classes {
     dim: u64,
     /// Mean of each class, one after the other.
     means: Vec<f64>,
@@ -37,7 +37,7 @@ pub struct Classes {
 }
 
 /// Sums of the outer products of rows about the mean of their class.
-pub struct WithinSums {
+pub(crate) struct WithinSums {
     classes: Classes,
     sum: Symmetric,
 }

@@ -63,7 +63,7 @@ impl FromStr for Classifier {
 
 impl Classifier {
     /// An error if it cannot classify anything.
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         match self {
             Classifier::Gaussian { share } if !(0.0..=1.0).contains(&share) => {
                 Err(Error::parameter("share", "between 0 and 1", share))

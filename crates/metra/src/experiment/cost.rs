@@ -15,7 +15,7 @@ pub struct Timing {
 }
 
 /// Run `work` and measure the CPU seconds of all threads.
-pub fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
+pub(crate) fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
     let before = process_seconds();
     let result = work();
     (result, process_seconds() - before)
@@ -23,7 +23,7 @@ pub fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
 
 /// Run `work` on this thread alone and measure its CPU seconds; seconds of the clock where the
 /// system does not tell.
-pub fn timed_on_thread<R>(work: impl FnOnce() -> R) -> (R, f64) {
+pub(crate) fn timed_on_thread<R>(work: impl FnOnce() -> R) -> (R, f64) {
     let (before, clock) = (thread_seconds(), Instant::now());
     let result = work();
     let spent = match (before, thread_seconds()) {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// From this value of the base on there is nothing to gain that would be worth a model.
-pub const CEILING: f64 = 0.98;
+pub(crate) const CEILING: f64 = 0.98;
 /// Values of a column with fewer queries than this are one slice together.
 const FEW: usize = 10;
 const LEVEL: f64 = 0.95;
@@ -228,7 +228,7 @@ pub struct Slice {
 
 impl Slice {
     /// Whether the slice got reliably worse.
-    pub fn is_worse(&self) -> bool {
+    pub(crate) fn is_worse(&self) -> bool {
         self.comparison.verdict() == Verdict::Worse
     }
 }

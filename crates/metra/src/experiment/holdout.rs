@@ -90,12 +90,12 @@ impl Portion {
     // Beyond some thousand rows a held-out part gains no precision that matters.
 
     /// A validation part of this share.
-    pub fn validation(share: f64) -> Self {
+    pub(crate) fn validation(share: f64) -> Self {
         Portion { share, most: 4_000 }
     }
 
     /// A test part of this share.
-    pub fn test(share: f64) -> Self {
+    pub(crate) fn test(share: f64) -> Self {
         Portion {
             share,
             most: 20_000,

@@ -26,7 +26,7 @@ pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
 pub use definition::{Claim, ComparedMethod, Experiment};
 pub use folds::{folds, pool};
-pub use gate::{CEILING, Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
+pub use gate::{Decision, Gate, Headroom, Regression, Slice, Slicing, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use protocol::{EvaluationSettings, Protocol, check_protocol};
 pub use ranked::{Answer, Ranking};

@@ -77,7 +77,7 @@ impl Scores {
     }
 
     /// What each of them belongs to.
-    pub fn clusters(&self) -> &[u64] {
+    pub(crate) fn clusters(&self) -> &[u64] {
         &self.clusters
     }
 
@@ -127,7 +127,7 @@ impl Scores {
     }
 
     /// Only the queries for which `keep` holds.
-    pub fn filter(&self, keep: impl Fn(u64) -> bool) -> Scores {
+    pub(crate) fn filter(&self, keep: impl Fn(u64) -> bool) -> Scores {
         let kept: Vec<usize> = (0..self.queries.len())
             .filter(|i| keep(self.queries[*i]))
             .collect();

@@ -12,7 +12,7 @@ pub struct Symmetric(Mat<f64>);
 
 /// Eigenvalues from large to small with their vectors as columns.
 #[derive(Debug, Clone)]
-pub struct Eigen {
+pub(crate) struct Eigen {
     /// Eigenvalues, largest first.
     pub values: Vec<f64>,
     /// Eigenvectors, one column each, in the order of the values. The sign is chosen so that the
@@ -22,12 +22,12 @@ pub struct Eigen {
 
 impl Symmetric {
     /// A (dim × dim) matrix of zeros.
-    pub fn zeros(dim: usize) -> Self {
+    pub(crate) fn zeros(dim: usize) -> Self {
         Symmetric(Mat::zeros(dim, dim))
     }
 
     /// The matrix with these entries; only those on and below the diagonal are read.
-    pub fn new(entries: Mat<f64>) -> Result<Self> {
+    pub(crate) fn new(entries: Mat<f64>) -> Result<Self> {
         if entries.nrows() != entries.ncols() {
             return Err(Error::shape(
                 "columns of a square matrix",
@@ -40,14 +40,14 @@ impl Symmetric {
 
     /// The entries on and below the diagonal, column after column: half of what is kept, for the
     /// way to another machine.
-    pub fn into_packed(self) -> Vec<f64> {
+    pub(crate) fn into_packed(self) -> Vec<f64> {
         let dim = self.dim();
         let columns = (0..dim).map(|column| &self.0.col_as_slice(column)[column..]);
         columns.collect::<Vec<_>>().concat()
     }
 
     /// What [`Symmetric::into_packed`] gave, with both halves filled.
-    pub fn from_packed(dim: usize, packed: &[f64]) -> Result<Self> {
+    pub(crate) fn from_packed(dim: usize, packed: &[f64]) -> Result<Self> {
         let expected = dim * (dim + 1) / 2;
         if packed.len() != expected {
             let what = "entries of a symmetric matrix";
@@ -72,7 +72,7 @@ impl Symmetric {
     }
 
     /// The entries, to be changed.
-    pub fn entries_mut(&mut self) -> &mut Mat<f64> {
+    pub(crate) fn entries_mut(&mut self) -> &mut Mat<f64> {
         &mut self.0
     }
 
@@ -82,12 +82,12 @@ impl Symmetric {
     }
 
     /// Sum of the diagonal.
-    pub fn trace(&self) -> f64 {
+    pub(crate) fn trace(&self) -> f64 {
         (0..self.dim()).map(|i| self.0[(i, i)]).sum()
     }
 
     /// Eigenvalues and vectors.
-    pub fn eigen(&self) -> Result<Eigen> {
+    pub(crate) fn eigen(&self) -> Result<Eigen> {
         let n = self.dim();
         for column in 0..n {
             for row in 0..n {
@@ -131,7 +131,7 @@ impl Symmetric {
 
 impl Eigen {
     /// How many eigenvalues stand above rounding noise.
-    pub fn numerical_rank(&self) -> usize {
+    pub(crate) fn numerical_rank(&self) -> usize {
         let largest = self.values.first().copied().unwrap_or(0.0).max(0.0);
         let floor = largest * self.values.len() as f64 * f64::EPSILON;
         self.values
@@ -142,7 +142,7 @@ impl Eigen {
 
     /// Rows √λ_k·v_kᵀ of the `rank` largest eigenvalues that stand above noise, largest first: L with LᵀL
     /// the matrix as far as they go. No row where none does.
-    pub fn factor(&self, rank: usize) -> Mat<f64> {
+    pub(crate) fn factor(&self, rank: usize) -> Mat<f64> {
         let rank = self.numerical_rank().min(rank);
         Mat::from_fn(rank, self.vectors.nrows(), |k, column| {
             self.values[k].sqrt() * self.vectors[(column, k)]
@@ -150,7 +150,7 @@ impl Eigen {
     }
 
     /// The first `count` vectors as f32 rows.
-    pub fn leading_rows(&self, count: usize) -> RowBuf {
+    pub(crate) fn leading_rows(&self, count: usize) -> RowBuf {
         rows_from(self.vectors.as_ref().subcols(0, count).transpose())
     }
 }
@@ -160,7 +160,7 @@ impl Eigen {
 ///
 /// `between_factor` is (c × d) with between scatter = factorᵀ·factor. `ridge` is relative to the
 /// mean eigenvalue tr/d of `within`, and the same eigendecomposition serves any ridge.
-pub fn discriminant_directions(
+pub(crate) fn discriminant_directions(
     within: &Eigen,
     between_factor: MatRef<'_, f64>,
     ridge: f64,

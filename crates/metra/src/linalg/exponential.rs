@@ -16,7 +16,7 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// e^x to about 2e-7 of its value; 0 below −87, where numbers would be too small to be normal (and
 /// slow), that of 88 above 88. What is not a number stays so.
 #[inline(always)]
-pub fn exponential(x: f32) -> f32 {
+pub(crate) fn exponential(x: f32) -> f32 {
     let below = x < LOWEST;
     let x = if below { LOWEST } else { x };
     let x = if x > HIGHEST { HIGHEST } else { x };

@@ -16,7 +16,7 @@ const FLOOR: f64 = 1e-12;
 
 /// Directions v with vᵀ·upper·v = ratio and vᵀ·(lower + ridge·I)·v = 1.
 #[derive(Debug, Clone)]
-pub struct Ratio {
+pub(crate) struct Ratio {
     /// The ratios, largest first.
     pub values: Vec<f64>,
     /// The directions, one column each.
@@ -27,7 +27,7 @@ pub struct Ratio {
 
 /// All directions, those of the largest ratio of `upper` to `lower` first. `ridge` is relative to
 /// the mean eigenvalue tr/d of `lower`, or of `upper` where `lower` is 0.
-pub fn largest_ratios(upper: &Symmetric, lower: &Symmetric, ridge: f64) -> Result<Ratio> {
+pub(crate) fn largest_ratios(upper: &Symmetric, lower: &Symmetric, ridge: f64) -> Result<Ratio> {
     let dim = lower.dim();
     if upper.dim() != dim {
         return Err(Error::shape("rows of the upper matrix", dim, upper.dim()));
@@ -66,7 +66,7 @@ pub fn largest_ratios(upper: &Symmetric, lower: &Symmetric, ridge: f64) -> Resul
 
 impl Ratio {
     /// The first directions as f32 rows, each times its factor.
-    pub fn scaled_rows(&self, factors: &[f64]) -> RowBuf {
+    pub(crate) fn scaled_rows(&self, factors: &[f64]) -> RowBuf {
         let mut scaled = self.vectors.as_ref().subcols(0, factors.len()).to_owned();
         for (column, factor) in factors.iter().enumerate() {
             for entry in scaled.col_as_slice_mut(column) {

@@ -48,7 +48,7 @@ pub enum Kernel {
 
 impl Kernel {
     /// Whether entries below 0 have no kernel value.
-    pub fn needs_non_negative(self) -> bool {
+    pub(crate) fn needs_non_negative(self) -> bool {
         matches!(
             self,
             Kernel::ChiSquare | Kernel::ExponentialChiSquare { .. } | Kernel::Intersection
@@ -56,7 +56,7 @@ impl Kernel {
     }
 
     /// An error if the parameters make no kernel.
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         let wrong = |name: &str, expected: &str, found: f32| {
             Err(Error::parameter(
                 format!("the kernel's {name}"),
@@ -83,7 +83,7 @@ impl Kernel {
 
     /// An error naming the first entry for which the kernel has no value; `first` is the number of
     /// the first row.
-    pub fn check_rows(self, first: u64, rows: Rows<'_>) -> Result<()> {
+    pub(crate) fn check_rows(self, first: u64, rows: Rows<'_>) -> Result<()> {
         if !self.needs_non_negative() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl Kernel {
 }
 
 /// Kernel values of every left row with every right row, row-major (left × right).
-pub fn gram(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
+pub(crate) fn gram(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
     assert_eq!(left.dim(), right.dim(), "rows of one dimension");
     assert_eq!(out.len(), left.len() * right.len(), "room for every pair");
     if right.is_empty() {

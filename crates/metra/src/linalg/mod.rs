@@ -4,23 +4,23 @@
 //! split between threads in a way that depends on their number: results are the same bytes
 //! on one thread and on many.
 
-mod decompose;
+pub(crate) mod decompose;
 mod exponential;
 mod generalised;
-mod kernels;
-mod products;
+pub(crate) mod kernels;
+pub(crate) mod products;
 mod rows;
 mod simd;
 
 pub(crate) use decompose::rows_from;
-pub use decompose::{Eigen, Symmetric, discriminant_directions};
-pub use exponential::exponential;
-pub use generalised::{Ratio, largest_ratios};
-pub use kernels::{Kernel, gram, gram_within};
-pub(crate) use kernels::{finish_kernel, raw_kernel_within};
-pub use products::{
+pub(crate) use decompose::{Eigen, Symmetric, discriminant_directions};
+pub(crate) use exponential::exponential;
+pub(crate) use generalised::largest_ratios;
+pub use kernels::Kernel;
+pub(crate) use kernels::{finish_kernel, gram, raw_kernel_within};
+pub(crate) use products::{
     BLOCK_ROWS, accumulate_outer, accumulate_product, block_distance, cross, map_rows, mix,
     product, squared_norms, transposed_product,
 };
 pub use rows::{RowBuf, Rows};
-pub use simd::vectorized;
+pub(crate) use simd::vectorized;

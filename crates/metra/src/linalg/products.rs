@@ -10,13 +10,13 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 /// Rows in a block of work. Fixed, so that results do not depend on the number of threads.
-pub const BLOCK_ROWS: usize = 384;
+pub(crate) const BLOCK_ROWS: usize = 384;
 
 /// Columns of a product's output that one task computes when the sum runs over rows.
 const TILE_COLUMNS: usize = 256;
 
 /// `out = rows · mapᵀ`: every row mapped by the (m × d) matrix `map`.
-pub fn map_rows(rows: Rows<'_>, map: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+pub(crate) fn map_rows(rows: Rows<'_>, map: Rows<'_>, out: &mut RowBuf) -> Result<()> {
     if rows.dim() != map.dim() {
         return Err(Error::shape("dimension of the rows", map.dim(), rows.dim()));
     }
@@ -66,7 +66,7 @@ pub fn mix(weights: MatRef<'_, f32>, rows: Rows<'_>, factor: f32, accum: Accum, 
 
 /// `out = leftᵀ · right` (left.dim × right.dim), a sum over rows. Tasks own tiles of the output,
 /// never parts of the sum, so that the sum's order is the same on any number of threads.
-pub fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+pub(crate) fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowBuf) -> Result<()> {
     if left.len() != right.len() {
         return Err(Error::shape(
             "rows of the right factor",
@@ -97,7 +97,11 @@ pub fn accumulate_outer(rows: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
 }
 
 /// Add `leftᵀ · right` to `sum`, in f64. Tasks own tiles of the output.
-pub fn accumulate_product(left: MatRef<'_, f64>, right: MatRef<'_, f64>, sum: MatMut<'_, f64>) {
+pub(crate) fn accumulate_product(
+    left: MatRef<'_, f64>,
+    right: MatRef<'_, f64>,
+    sum: MatMut<'_, f64>,
+) {
     let tiles = column_tiles(sum);
     tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
         let columns = tile.ncols();
@@ -113,7 +117,7 @@ pub fn accumulate_product(left: MatRef<'_, f64>, right: MatRef<'_, f64>, sum: Ma
 }
 
 /// `left · right` in f64 on the calling thread: faer's own operator may split the sum.
-pub fn product(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
+pub(crate) fn product(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(left.nrows(), right.ncols());
     matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::Seq);
     out
@@ -134,7 +138,7 @@ fn column_tiles<T>(matrix: MatMut<'_, T>) -> Vec<MatMut<'_, T>> {
 
 /// Σ_b |x_b − y_b| over blocks of `size` numbers.
 #[inline(always)]
-pub fn block_distance(left: &[f32], right: &[f32], size: usize) -> f32 {
+pub(crate) fn block_distance(left: &[f32], right: &[f32], size: usize) -> f32 {
     let blocks = left.chunks_exact(size).zip(right.chunks_exact(size));
     blocks
         .map(|(a, b)| {
@@ -156,7 +160,7 @@ pub fn block_distance(left: &[f32], right: &[f32], size: usize) -> f32 {
 }
 
 /// Squared Euclidean norm of every row.
-pub fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
+pub(crate) fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
     out.clear();
     out.extend(rows.iter().map(|row| vectorized(|| squared_norm(row))));
 }

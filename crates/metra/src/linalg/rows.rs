@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The same numbers as a faer matrix (rows × dim).
-    pub fn mat(&self) -> MatRef<'a, f32> {
+    pub(crate) fn mat(&self) -> MatRef<'a, f32> {
         MatRef::from_row_major_slice(self.values, self.len(), self.dim)
     }
 }
@@ -169,7 +169,7 @@ impl RowBuf {
     }
 
     /// The same numbers as a faer matrix that can be written to.
-    pub fn mat_mut(&mut self) -> MatMut<'_, f32> {
+    pub(crate) fn mat_mut(&mut self) -> MatMut<'_, f32> {
         let len = self.len();
         MatMut::from_row_major_slice_mut(&mut self.values, len, self.dim)
     }

@@ -3,7 +3,7 @@
 /// Run `work` compiled for the machine's widest vector instructions, so that plain loops inside it
 /// are vectorised with them. `work` and all it calls must be `#[inline(always)]` or small.
 #[inline(always)]
-pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     struct Work<F>(F);
     impl<R, F: FnOnce() -> R> pulp::NullaryFnOnce for Work<F> {
         type Output = R;

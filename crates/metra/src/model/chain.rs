@@ -84,7 +84,12 @@ impl Step {
     }
 
     /// Apply to `rows` in place.
-    pub fn apply(&self, first: u64, groups: Option<&[u32]>, rows: &mut RowBuf) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        first: u64,
+        groups: Option<&[u32]>,
+        rows: &mut RowBuf,
+    ) -> Result<()> {
         match self {
             Step::Element(map) => map.apply(first, rows)?,
             Step::Centre { mean } => {

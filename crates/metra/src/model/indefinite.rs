@@ -31,7 +31,7 @@ impl Signs {
     }
 
     /// A plain squared distance.
-    pub fn definite(directions: usize) -> Self {
+    pub(crate) fn definite(directions: usize) -> Self {
         Signs::new([directions, 0], [0, 0])
     }
 
@@ -56,12 +56,12 @@ impl Signs {
     }
 
     /// Whether it is a plain squared distance.
-    pub fn is_definite(&self) -> bool {
+    pub(crate) fn is_definite(&self) -> bool {
         self.differences[1] == 0 && self.sums == [0, 0]
     }
 
     /// Whether a direction is one of sums, which have no free origin.
-    pub fn is_sum(&self, direction: usize) -> bool {
+    pub(crate) fn is_sum(&self, direction: usize) -> bool {
         direction >= self.differences.iter().sum::<usize>()
     }
 
@@ -133,7 +133,7 @@ impl Indefinite {
     }
 
     /// Map rows of one side.
-    pub fn apply(&self, side: Side, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    pub(crate) fn apply(&self, side: Side, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
         let mut mapped = RowBuf::empty(1);
         self.map.apply(rows, &mut mapped)?;
         let rank = mapped.dim();

@@ -36,7 +36,7 @@ impl LowRank {
     }
 
     /// The map W (x − mean), with the offset worked out in f64.
-    pub fn centred(weights: RowBuf, mean: &[f64]) -> Result<Self> {
+    pub(crate) fn centred(weights: RowBuf, mean: &[f64]) -> Result<Self> {
         let offset = weights
             .rows()
             .iter()
@@ -71,7 +71,7 @@ impl LowRank {
     }
 
     /// Map rows.
-    pub fn apply(&self, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    pub(crate) fn apply(&self, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
         map_rows(rows, self.weights.rows(), out)?;
         if let Some(offset) = &self.offset {
             for row in out.values_mut().chunks_exact_mut(offset.len()) {

@@ -77,7 +77,7 @@ impl KernelMap {
     }
 
     /// Map rows; `first` is the number of the first row, for error messages.
-    pub fn apply(&self, first: u64, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    pub(crate) fn apply(&self, first: u64, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
         self.kernel.check_rows(first, rows)?;
         let mut values = RowBuf::zeros(rows.len(), self.landmarks.len());
         gram(
@@ -92,7 +92,7 @@ impl KernelMap {
 
 impl Map {
     /// Numbers in an input vector; `None` for the identity, which takes any.
-    pub fn input_dim(&self) -> Option<usize> {
+    pub(crate) fn input_dim(&self) -> Option<usize> {
         match self {
             Map::Identity => None,
             Map::LowRank(map) => Some(map.input_dim()),
@@ -148,7 +148,13 @@ impl Map {
     }
 
     /// Map rows of one side; `first` is the number of the first row, for error messages.
-    pub fn apply(&self, first: u64, side: Side, rows: Rows<'_>, out: &mut RowBuf) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        first: u64,
+        side: Side,
+        rows: Rows<'_>,
+        out: &mut RowBuf,
+    ) -> Result<()> {
         match (self, side) {
             (Map::Identity, _) => {
                 out.clear(rows.dim());

@@ -4,7 +4,7 @@ use crate::linalg::vectorized;
 
 /// State of Adam.
 #[derive(Debug, Clone)]
-pub struct Adam {
+pub(crate) struct Adam {
     first: Vec<f32>,
     second: Vec<f32>,
     step: i32,
@@ -16,7 +16,7 @@ const EPSILON: f32 = 1e-8;
 
 impl Adam {
     /// For `len` parameters.
-    pub fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         Adam {
             first: vec![0.0; len],
             second: vec![0.0; len],
@@ -25,14 +25,14 @@ impl Adam {
     }
 
     /// Append all that it remembers as numbers.
-    pub fn write(&self, out: &mut Vec<f32>) {
+    pub(crate) fn write(&self, out: &mut Vec<f32>) {
         out.extend_from_slice(&self.first);
         out.extend_from_slice(&self.second);
         out.push(self.step as f32);
     }
 
     /// What [`Adam::write`] wrote for `len` parameters; nothing where there are other numbers.
-    pub fn read(len: usize, values: &[f32]) -> Option<Self> {
+    pub(crate) fn read(len: usize, values: &[f32]) -> Option<Self> {
         let (step, moments) = values.split_last()?;
         let (first, second) = moments.split_at_checked(len)?;
         (second.len() == len).then(|| Adam {
@@ -43,7 +43,7 @@ impl Adam {
     }
 
     /// One step against `gradient` with this rate.
-    pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32], rate: f32) {
+    pub(crate) fn step(&mut self, parameters: &mut [f32], gradient: &[f32], rate: f32) {
         self.step = self.step.saturating_add(1);
         let rate = rate / (1.0 - BETA_1.powi(self.step));
         let root = (1.0 - BETA_2.powi(self.step)).sqrt();

@@ -10,11 +10,11 @@ use crate::{Error, Result};
 use std::collections::VecDeque;
 
 /// A function of many variables: its value, and its gradient written over the slice.
-pub type Function<'a> = dyn FnMut(&[f64], &mut [f64]) -> Result<f64> + 'a;
+pub(super) type Function<'a> = dyn FnMut(&[f64], &mut [f64]) -> Result<f64> + 'a;
 
 /// Where the steps stand, with what the last ones taught.
 #[derive(Debug, Clone)]
-pub struct LimitedMemory {
+pub(crate) struct LimitedMemory {
     /// Moves and changes of the gradient, oldest first.
     learned: VecDeque<Move>,
     remembered: usize,
@@ -33,7 +33,7 @@ struct Move {
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stepped {
+pub(crate) struct Stepped {
     /// The value after it.
     pub value: f64,
     /// How much it fell.
@@ -50,7 +50,11 @@ const TRIALS: usize = 40;
 
 impl LimitedMemory {
     /// Begin at a point; `remembered` moves shape a step.
-    pub fn begin(point: &[f64], remembered: usize, function: &mut Function<'_>) -> Result<Self> {
+    pub(crate) fn begin(
+        point: &[f64],
+        remembered: usize,
+        function: &mut Function<'_>,
+    ) -> Result<Self> {
         let mut gradient = vec![0.0; point.len()];
         let value = function(point, &mut gradient)?;
         if !value.is_finite() || !gradient.iter().all(|g| g.is_finite()) {
@@ -66,7 +70,7 @@ impl LimitedMemory {
     }
 
     /// The function has changed a little: take its value here anew and keep what was learned.
-    pub fn refresh(&mut self, point: &[f64], function: &mut Function<'_>) -> Result<()> {
+    pub(crate) fn refresh(&mut self, point: &[f64], function: &mut Function<'_>) -> Result<()> {
         self.value = function(point, &mut self.gradient)?;
         if self.value.is_finite() {
             Ok(())
@@ -76,12 +80,12 @@ impl LimitedMemory {
     }
 
     /// The value at the point last reached.
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.value
     }
 
     /// Take one step; `None` where no step makes the value fall.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         point: &mut [f64],
         function: &mut Function<'_>,

@@ -7,8 +7,8 @@ mod newton;
 mod objective;
 mod proximal;
 
-pub use adam::Adam;
-pub use limited_memory::{Function, LimitedMemory, Stepped};
-pub use newton::{Bound, Minimum, Newton};
-pub use objective::Objective;
-pub use proximal::{Composite, ProximalGradient, ProximalMinimum};
+pub(crate) use adam::Adam;
+pub(crate) use limited_memory::LimitedMemory;
+pub(crate) use newton::{Bound, Newton};
+pub(crate) use objective::Objective;
+pub(crate) use proximal::{Composite, ProximalGradient, ProximalMinimum};

@@ -21,7 +21,7 @@ use faer::{Mat, Side};
 
 /// What values the variables may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub(crate) enum Bound {
     /// Any.
     Free,
     /// None below 0.
@@ -30,7 +30,7 @@ pub enum Bound {
 
 /// How a minimum is looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Newton {
+pub(crate) struct Newton {
     /// What values the variables may take.
     pub bound: Bound,
     /// Stop where the distance from optimal is below this share of that at the start.
@@ -54,7 +54,7 @@ impl Default for Newton {
 
 /// Where the search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Minimum {
+pub(crate) struct Minimum {
     /// The point.
     pub point: Vec<f64>,
     /// The value there.
@@ -75,7 +75,7 @@ const HALVINGS: usize = 50;
 
 impl Newton {
     /// Minimise from `start`, which is moved into the bounds first.
-    pub fn minimise(&self, objective: &mut dyn Objective, start: &[f64]) -> Result<Minimum> {
+    pub(crate) fn minimise(&self, objective: &mut dyn Objective, start: &[f64]) -> Result<Minimum> {
         let dim = objective.dim();
         if start.len() != dim {
             return Err(Error::shape(

@@ -8,7 +8,7 @@ use faer::Mat;
 /// The second derivative is always that of the point last given to [`Objective::evaluate`], so
 /// that an implementation can keep what it worked out there. Values and derivatives must be sums
 /// in a fixed order: the same point gives the same bytes on any number of threads.
-pub trait Objective {
+pub(crate) trait Objective {
     /// Numbers in a point.
     fn dim(&self) -> usize;
 

@@ -8,7 +8,7 @@ use super::conjugate::dot;
 use crate::{Error, Result};
 
 /// f + g, where f is smooth and g allows a proximal step.
-pub trait Composite {
+pub(crate) trait Composite {
     /// Numbers in a point.
     fn dim(&self) -> usize;
 
@@ -27,7 +27,7 @@ pub trait Composite {
 
 /// How a minimum is looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ProximalGradient {
+pub(crate) struct ProximalGradient {
     /// Stop where a step moves the point by less than this share of its length.
     pub tolerance: f64,
     /// Stop after this many steps in any case.
@@ -36,7 +36,7 @@ pub struct ProximalGradient {
 
 /// Where the search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProximalMinimum {
+pub(crate) struct ProximalMinimum {
     /// The point.
     pub point: Vec<f64>,
     /// Value of f + g there.
@@ -49,7 +49,7 @@ pub struct ProximalMinimum {
 
 impl ProximalGradient {
     /// Minimise from `start`.
-    pub fn minimise(
+    pub(crate) fn minimise(
         &self,
         objective: &mut dyn Composite,
         start: &[f64],

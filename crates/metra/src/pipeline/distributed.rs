@@ -44,11 +44,11 @@ pub struct Rounds {
 }
 
 /// Is shown the state after every round, and may keep it.
-pub type AfterRound<'a> = dyn FnMut(&Checkpoint) -> Result<()> + 'a;
+pub(crate) type AfterRound<'a> = dyn FnMut(&Checkpoint) -> Result<()> + 'a;
 
 impl Pipeline {
     /// Whether the method can learn where the rows are: by passes over them, or by local SGD.
-    pub fn is_distributable(&self) -> bool {
+    pub(crate) fn is_distributable(&self) -> bool {
         self.method.runs_by_passes() || self.method.local_sgd().is_some()
     }
 
@@ -218,7 +218,7 @@ impl ShardRows {
 }
 
 /// Mean distance of relevant pairs, estimated in every shard and averaged over rows.
-pub struct PairScale {
+pub(crate) struct PairScale {
     seed: u64,
     shard: u64,
     rows_seen: ShardRows,
@@ -281,7 +281,7 @@ fn seed_of(seed: u64, shard: u64) -> u64 {
 /// What a shard must know to take its steps of a round. What never changes comes first: settings
 /// travel in pieces, and pieces that are there already are not sent again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Round {
+pub(crate) struct Round {
     shared: SharedState,
     method: String,
     settings: BTreeMap<String, String>,
@@ -291,13 +291,13 @@ pub struct Round {
 
 /// The state after a round, averaged over shards by their rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Averaged {
+pub(crate) struct Averaged {
     state: Vec<f32>,
     loss: f64,
 }
 
 /// Steps of a learner on the rows of every shard.
-pub struct LocalSteps {
+pub(crate) struct LocalSteps {
     round: Round,
     shard: u64,
     rows_seen: ShardRows,

@@ -12,7 +12,7 @@
 //! # Ok::<(), metra::Error>(())
 //! ```
 
-pub mod distributed;
+pub(crate) mod distributed;
 pub mod registry;
 
 use crate::Result;

@@ -132,7 +132,7 @@ impl Entry {
     }
 
     /// Whether it can learn from this.
-    pub fn learns_from(&self, supervision: &Supervision) -> bool {
+    pub(crate) fn learns_from(&self, supervision: &Supervision) -> bool {
         let given = supervision.kinds();
         self.needs.is_empty() || self.needs.iter().any(|kind| given.contains(kind))
     }

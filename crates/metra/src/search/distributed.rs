@@ -61,13 +61,8 @@ impl QueryBatch {
     }
 
     /// Number of queries.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.queries.len() / (self.dim as usize).max(1)
-    }
-
-    /// Whether there is no query.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
     }
 }
 
@@ -209,21 +204,21 @@ fn found(
 
 /// What must be left out of a query's answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Skip {
+pub(crate) struct Skip {
     own: Option<Vec<RowId>>,
     classes: Option<Vec<u32>>,
 }
 
 /// What [`NearestRows`] must know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     batch: QueryBatch,
     k: u64,
     skip: Skip,
 }
 
 /// The rows of a shard that are nearest to each query.
-pub struct NearestRows {
+pub(crate) struct NearestRows {
     scored: Scored,
     skip: Skip,
     best: PartialResult,

@@ -14,6 +14,6 @@ mod top_k;
 
 pub use attributes::{Alike, AttributeSpace, Change};
 pub use candidates::nearest_among;
-pub use distributed::{NearestRows, QueryBatch, Skip, Wanted, hard_negatives, nearest};
+pub(crate) use distributed::{NearestRows, QueryBatch};
 pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};

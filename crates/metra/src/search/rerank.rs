@@ -88,7 +88,7 @@ impl FromStr for Rerank {
 
 impl Rerank {
     /// An error where a setting is out of its bounds.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.k1 == 0 {
             return Err(Error::parameter("k1", "at least 1", self.k1));
         }
@@ -121,7 +121,7 @@ pub struct Reranking<'a> {
 impl<'a> Reranking<'a> {
     /// Find the weights of all rows. `own` names the items that the queries are, where they are items
     /// too: these are not counted twice.
-    pub fn new(
+    pub(crate) fn new(
         settings: &Rerank,
         space: Space,
         queries: &'a dyn Corpus,
@@ -182,7 +182,7 @@ impl<'a> Reranking<'a> {
     }
 
     /// Re-ranked distances of some queries to all items, row after row; smaller is nearer.
-    pub fn scores(&self, queries: Range<RowId>, out: &mut Vec<f32>) -> Result<()> {
+    pub(crate) fn scores(&self, queries: Range<RowId>, out: &mut Vec<f32>) -> Result<()> {
         let count = self.items.len();
         let block = self.items.queries(self.queries, queries.collect())?;
         self.items

@@ -46,7 +46,7 @@ pub fn quadruplets(supervision: &Supervision, count: usize, seed: u64) -> Result
 }
 
 /// Quadruplets and triplets that were given, triplets as quadruplets that share a row.
-pub fn stated_quadruplets(comparisons: &Comparisons) -> Vec<Quadruplet> {
+pub(crate) fn stated_quadruplets(comparisons: &Comparisons) -> Vec<Quadruplet> {
     let triplets = comparisons.triplets().iter().map(as_quadruplet);
     comparisons
         .quadruplets()

@@ -97,7 +97,7 @@ impl Judgements {
     }
 
     /// The judgements of some queries, renumbered 0, 1, …; the items stay.
-    pub fn select_queries(&self, queries: &[RowId]) -> Result<Self> {
+    pub(crate) fn select_queries(&self, queries: &[RowId]) -> Result<Self> {
         if self.within {
             return Err(Error::Data(
                 "queries cannot be renumbered where they are items too: restrict the judgements"
@@ -119,7 +119,7 @@ impl Judgements {
     }
 
     /// The same queries and items, with nothing relevant to queries other than these.
-    pub fn restricted_to(&self, queries: &[RowId]) -> Self {
+    pub(crate) fn restricted_to(&self, queries: &[RowId]) -> Self {
         let mut kept = vec![false; self.starts.len() - 1];
         for query in queries {
             if let Some(kept) = kept.get_mut(*query as usize) {
@@ -143,7 +143,7 @@ impl Judgements {
     }
 
     /// Which items are relevant to some query.
-    pub fn judged_items(&self) -> Vec<bool> {
+    pub(crate) fn judged_items(&self) -> Vec<bool> {
         let mut seen = vec![false; self.items as usize];
         for (item, _) in &self.relevant {
             seen[*item as usize] = true;

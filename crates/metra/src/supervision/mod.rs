@@ -60,7 +60,8 @@ impl fmt::Display for SupervisionKind {
 
 impl SupervisionKind {
     /// What implies which items are relevant to which queries.
-    pub const RELEVANCE: &'static [Self] = &[Self::Labels, Self::Judgements, Self::SimilarPairs];
+    pub(crate) const RELEVANCE: &'static [Self] =
+        &[Self::Labels, Self::Judgements, Self::SimilarPairs];
 
     /// Several in words: `labels, relevance judgements or similar pairs`, or `nothing`.
     pub fn words(kinds: &[Self]) -> String {
@@ -100,7 +101,7 @@ impl Supervision {
     }
 
     /// The kinds that it holds.
-    pub fn kinds(&self) -> Vec<SupervisionKind> {
+    pub(crate) fn kinds(&self) -> Vec<SupervisionKind> {
         match self {
             Supervision::Labels(_) => vec![SupervisionKind::Labels],
             Supervision::Judgements(_) => vec![SupervisionKind::Judgements],
@@ -129,7 +130,7 @@ impl Supervision {
     }
 
     /// Number of items.
-    pub fn items(&self) -> u64 {
+    pub(crate) fn items(&self) -> u64 {
         match self {
             Supervision::Judgements(judgements) => judgements.items(),
             Supervision::Comparisons(comparisons) => comparisons.rows(),
@@ -140,7 +141,7 @@ impl Supervision {
     }
 
     /// Whether queries and items are the same corpus.
-    pub fn within(&self) -> bool {
+    pub(crate) fn within(&self) -> bool {
         match self {
             Supervision::Judgements(judgements) => judgements.within(),
             _ => true,
@@ -148,7 +149,7 @@ impl Supervision {
     }
 
     /// The relevance it implies, where it implies one: triplets and quadruplets alone do not.
-    pub fn relevance(&self) -> Option<&dyn Relevance> {
+    pub(crate) fn relevance(&self) -> Option<&dyn Relevance> {
         match self {
             Supervision::Judgements(judgements) => Some(judgements),
             Supervision::Comparisons(comparisons) => comparisons.relevance(),
@@ -157,7 +158,7 @@ impl Supervision {
     }
 
     /// The labels, where rows have classes.
-    pub fn as_labels(&self) -> Option<&Labels> {
+    pub(crate) fn as_labels(&self) -> Option<&Labels> {
         match self {
             Supervision::Labels(labels) => Some(labels),
             Supervision::Orderings(orderings) => Some(orderings.labels()),
@@ -167,7 +168,7 @@ impl Supervision {
     }
 
     /// What it says of some rows alone, renumbered 0, 1, …; for one corpus only.
-    pub fn select(&self, rows: &[RowId]) -> Result<Self> {
+    pub(crate) fn select(&self, rows: &[RowId]) -> Result<Self> {
         Ok(match self {
             Supervision::Labels(labels) => Supervision::Labels(labels.select(rows)?),
             Supervision::Comparisons(comparisons) => {

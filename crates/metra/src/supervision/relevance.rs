@@ -54,7 +54,7 @@ pub struct Pool {
 
 impl Pool {
     /// Take these items (repetitions allowed).
-    pub fn fill(&mut self, relevance: &dyn Relevance, items: impl Iterator<Item = RowId>) {
+    pub(crate) fn fill(&mut self, relevance: &dyn Relevance, items: impl Iterator<Item = RowId>) {
         self.items.clear();
         self.items.extend(items);
         self.order.clear();
@@ -68,12 +68,12 @@ impl Pool {
     }
 
     /// The items in the order given.
-    pub fn items(&self) -> &[RowId] {
+    pub(crate) fn items(&self) -> &[RowId] {
         &self.items
     }
 
     /// Places of the items with this key.
-    pub fn places(&self, key: u64) -> impl Iterator<Item = usize> {
+    pub(crate) fn places(&self, key: u64) -> impl Iterator<Item = usize> {
         let start = self.order.partition_point(|(k, _)| *k < key);
         self.order[start..]
             .iter()

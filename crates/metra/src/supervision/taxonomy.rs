@@ -104,7 +104,7 @@ impl Tree {
     }
 
     /// The deepest node that two nodes both lie below, a node lying below itself.
-    pub fn common_ancestor(&self, a: u32, b: u32) -> u32 {
+    pub(crate) fn common_ancestor(&self, a: u32, b: u32) -> u32 {
         let (mut a, mut b) = (a as usize, b as usize);
         while a != b {
             if self.depths[a] >= self.depths[b] {
@@ -122,7 +122,7 @@ impl Tree {
     }
 
     /// The height of the root, which no other node has.
-    pub fn root_height(&self) -> u32 {
+    pub(crate) fn root_height(&self) -> u32 {
         self.heights.iter().copied().max().unwrap_or(0)
     }
 

@@ -53,7 +53,7 @@ pub enum SupervisionCase {
 
 impl SupervisionCase {
     /// All kinds.
-    pub const ALL: [SupervisionCase; 6] = [
+    pub(crate) const ALL: [SupervisionCase; 6] = [
         SupervisionCase::Labels,
         SupervisionCase::Orderings,
         SupervisionCase::Taxonomy,

@@ -27,7 +27,6 @@ pub(crate) mod warp;
 pub use descent::Schedule;
 pub use in_batch::InBatchTraining;
 pub use kernel::{KernelKind, KernelSpec};
-pub use local_sgd::{LocalSgd, SharedState, StepRange};
 pub use method::{AnyMethod, Method};
 pub use parameters::{Choice, Parameter, ParameterValue, Parameters};
 pub use preprocessing::{PreparedCorpus, Recipe, WORDS as RECIPE_WORDS};

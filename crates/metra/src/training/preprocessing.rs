@@ -167,11 +167,6 @@ impl fmt::Display for Recipe {
 }
 
 impl Recipe {
-    /// Whether it needs to know each row's group.
-    pub fn needs_groups(&self) -> bool {
-        self.0.contains(&Ingredient::CentreGroups)
-    }
-
     /// Fit on the training rows.
     pub fn fit(&self, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Vec<Step>> {
         let mut steps: Vec<Step> = Vec::new();

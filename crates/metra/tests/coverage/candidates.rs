@@ -2,7 +2,7 @@
 
 use crate::cases::Case;
 use metra::evaluate::{Bootstrap, paired_bootstrap};
-use metra::random::Stream;
+use metra::internal::Stream;
 use rayon::prelude::*;
 
 const RESAMPLES: usize = 2000;

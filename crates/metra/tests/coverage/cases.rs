@@ -1,7 +1,7 @@
 //! Simulated evaluations whose true gain is known: values as retrieval measures have them, between 0
 //! and 1 with many ties at both ends, of queries alone or in classes of unequal size.
 
-use metra::random::Stream;
+use metra::internal::Stream;
 
 /// How a query's value follows from how hard it is.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,7 +7,7 @@ use crate::inputs::row_name;
 use crate::interrupt::STOP;
 use crate::progress::{Reporter, index_progress};
 use anyhow::{Context, Result, bail};
-use metra::data::Interruptible;
+use metra::internal::Interruptible;
 use metra::model::{Model, Side};
 use metra_stores::index::{Ask, LocalIndex, Verify};
 

@@ -5,7 +5,7 @@ use crate::args::{Common, Place};
 use crate::cluster_args::{describe, say};
 use anyhow::{Result, bail, ensure};
 use metra::Pipeline;
-use metra::pipeline::distributed::Rounds;
+use metra::internal::Rounds;
 use metra::pipeline::registry;
 use metra_engine::{Cut, Fit};
 use serde::Serialize;

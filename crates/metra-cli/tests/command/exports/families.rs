@@ -2,9 +2,9 @@
 //! every kernel, every score.
 
 use metra::data::{ElementMap, Narrowing};
+use metra::internal::Stream;
 use metra::linalg::{Kernel, RowBuf};
 use metra::model::{Chain, Indefinite, KernelMap, LowRank, Map, Model, Origin, Signs, Space, Step};
-use metra::random::Stream;
 
 /// Numbers in an input vector.
 pub(super) const DIM: usize = 12;

@@ -367,7 +367,8 @@ pub struct Cost {
 
 impl Results {
     /// The line of this name.
-    pub fn line(&self, name: &str) -> Option<&Line> {
+    #[cfg(test)]
+    pub(crate) fn line(&self, name: &str) -> Option<&Line> {
         self.lines.iter().find(|line| line.name == name)
     }
 

@@ -64,7 +64,7 @@ impl Distance {
     ];
 
     /// The space with the same order.
-    pub fn space(self) -> Space {
+    pub(crate) fn space(self) -> Space {
         match self {
             Distance::SquaredL2 => Space::SquaredL2,
             Distance::InnerProduct => Space::InnerProduct,
@@ -94,7 +94,7 @@ impl FromStr for Distance {
 
 impl Strategy {
     /// All of them.
-    pub const ALL: [Strategy; 5] = [
+    pub(crate) const ALL: [Strategy; 5] = [
         Strategy::Mapped,
         Strategy::QueryOnly,
         Strategy::ExtraCoordinate,

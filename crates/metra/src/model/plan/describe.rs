@@ -50,7 +50,7 @@ impl Plan {
     }
 
     /// What breaks the order although the store takes it without an error.
-    pub fn warnings(&self, element: &Element) -> Vec<String> {
+    pub(crate) fn warnings(&self, element: &Element) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.distance == Distance::InnerProduct {
             let lost = match self.form {

@@ -45,7 +45,7 @@ const LEAST: f64 = 0.02;
 
 impl Examination {
     /// The chance at a position, counted from 0.
-    pub fn at(&self, position: usize) -> f64 {
+    pub(crate) fn at(&self, position: usize) -> f64 {
         let last = || self.looks.last().copied().unwrap_or(1.0);
         self.looks.get(position).copied().unwrap_or_else(last)
     }
