@@ -13,10 +13,10 @@ pub(crate) struct Common {
     /// Threads to use (default: all cores); results do not depend on it
     #[arg(long, global = true, value_name = "N", hide_short_help = true)]
     pub(crate) threads: Option<usize>,
-    /// Memory that one corpus may take; a larger one goes to a memory-mapped file (512M, 2G)
+    /// Memory limit per set of vectors; a larger set is kept in a memory-mapped file (512M, 2G)
     #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size, hide_short_help = true)]
     pub(crate) memory: u64,
-    /// Folder for such files (default: the ranker's temporary folder)
+    /// Folder for these memory-mapped files (default: the system's temporary folder)
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) cache_dir: Option<PathBuf>,
 }
@@ -52,10 +52,10 @@ impl From<SideName> for Side {
     }
 }
 
-/// Work where the rows lie, for tables that are not read into this process.
+/// Distributed execution, for tables that are not read into this process.
 #[derive(Args, Clone, Default)]
 pub(crate) struct ClusterArgs {
-    /// Work where the rows lie: `here` (DataFusion in this process) or a cluster's scheduler
+    /// Run distributed: `here` (DataFusion in this process) or a cluster's scheduler
     /// (df://host:port). The data is then a Parquet file or a folder of them, local or s3://
     #[arg(
         long,
@@ -64,7 +64,7 @@ pub(crate) struct ClusterArgs {
         hide_short_help = true
     )]
     pub(crate) cluster: Option<String>,
-    /// Folder that all machines reach, for settings too large for a plan
+    /// Shared folder that all machines can access, for settings too large to send with a query plan
     #[arg(
         long,
         value_name = "FOLDER",
@@ -72,7 +72,7 @@ pub(crate) struct ClusterArgs {
         hide_short_help = true
     )]
     pub(crate) scratch: Option<String>,
-    /// Rows of a shard, about (default: 262144; in training a file is a shard)
+    /// Approximate number of rows per shard (default: 262144; in training, each file is one shard)
     #[arg(
         long,
         value_name = "N",
@@ -92,23 +92,23 @@ pub(crate) enum Place {}
 /// What a plan for a vector store has to keep to.
 #[derive(Args, Clone, Default)]
 pub(crate) struct PlanArgs {
-    /// Leave the stored items as they are, to the last number: queries carry the metric
+    /// Leave the stored items unchanged: only queries are mapped
     #[arg(long, help_heading = "The plan")]
     pub(crate) keep_items: bool,
     /// Keep the items' own numbers in front of what is stored, so that another model changes one
     /// number of each
     #[arg(long, help_heading = "The plan")]
     pub(crate) keep_input: bool,
-    /// Insist on a way: mapped, query-only, extra-coordinate, rescaled or candidates
+    /// Require this strategy: mapped, query-only, extra-coordinate, rescaled or candidates
     #[arg(long, value_name = "WAY", help_heading = "The plan")]
     pub(crate) way: Option<Strategy>,
-    /// Insist on what the store compares by: l2, ip or cosine
+    /// Require this distance of the store: l2, ip or cosine
     #[arg(long, value_name = "DISTANCE", help_heading = "The plan")]
     pub(crate) distance: Option<Distance>,
 }
 
 impl PlanArgs {
-    /// The wish towards a store that compares by these distances.
+    /// The constraints on a plan for a store that compares by these distances.
     pub(crate) fn constraints(&self, offered: &[Distance]) -> anyhow::Result<PlanConstraints> {
         let distances = match self.distance {
             None => offered.to_vec(),

@@ -10,26 +10,44 @@ use metra::search::Rerank;
 
 /// Protocol and measures.
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Evaluation")]
 pub(crate) struct EvaluationArgs {
-    /// Who is searched for by whom: leave-one-out, against-training, single-shot, cross-camera
-    #[arg(long, hide_short_help = true)]
+    /// Evaluation protocol: leave-one-out, against-training (gallery = training rows), single-shot,
+    /// cross-camera
+    #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) protocol: Option<Protocol>,
-    /// Judge by classes found: gaussian, gaussian:SHARE (of the pooled covariance) or knn:K
-    #[arg(long, conflicts_with = "protocol", hide_short_help = true)]
+    /// Evaluate classification accuracy instead of ranking: knn:K, gaussian, or gaussian:SHARE
+    /// (shrinkage towards the pooled covariance)
+    #[arg(
+        help_heading = "Evaluation",
+        long,
+        conflicts_with = "protocol",
+        hide_short_help = true
+    )]
     pub(crate) classifier: Option<Classifier>,
-    /// How often the single-shot protocol draws images
-    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    /// Number of random draws of the single-shot protocol
+    #[arg(
+        help_heading = "Evaluation",
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        hide_short_help = true
+    )]
     pub(crate) repeats: u32,
-    /// Measures to show, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
-    #[arg(long, value_delimiter = ',', hide_short_help = true)]
+    /// Measures to show, comma-separated (map, p@1, ndcg@10, cmc@5, mrr, auc, …)
+    #[arg(
+        help_heading = "Evaluation",
+        long,
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(crate) measures: Vec<Measure>,
-    /// Measure to choose by (default: map with labels, ndcg@10 with qrels)
-    #[arg(long, hide_short_help = true)]
+    /// Measure by which settings are chosen (default: map with labels, ndcg@10 with qrels)
+    #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) criterion: Option<Measure>,
     /// Re-rank by k-reciprocal neighbours before measuring, on validation parts too: `default`, or
-    /// some of k1=20,k2=6,lambda=0.3
+    /// any of k1=20,k2=6,lambda=0.3
     #[arg(
+        help_heading = "Evaluation",
         long,
         value_name = "SETTINGS",
         conflicts_with = "classifier",

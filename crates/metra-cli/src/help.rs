@@ -39,7 +39,7 @@ pub(crate) fn grouped(command: clap::Command) -> clap::Command {
     }
     command.help_template(format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}\n\n\
-         `metra VERB -h` shows what most people need of a verb, `metra VERB --help` all of it."
+         `metra COMMAND -h` shows the common options, `metra COMMAND --help` all of them."
     ))
 }
 

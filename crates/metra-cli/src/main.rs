@@ -39,13 +39,13 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Look at a file of vectors: shape, norms, duplicates, classes, headroom of the baseline
+    /// Summarise a file of vectors: shape, norms, duplicates, classes, headroom of the baseline
     Check(commands::check::Check),
     /// Learn a metric: choose its settings on a validation part, evaluate it once on a test part
     Train(Box<commands::train::Train>),
     /// Compare methods under one protocol, with settings chosen on validation parts
     Compare(Box<commands::compare::Compare>),
-    /// See how many labels are enough, by learning from growing shares of them
+    /// Compute a learning curve: quality against the number of labels
     Budget(Box<commands::budget::Budget>),
     /// Turn a click log into graded relevance judgements, corrected for positions
     Clicks(commands::clicks::Clicks),
@@ -55,9 +55,9 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Decide whether a candidate may replace the baseline: a verdict with an exit code for CI
     Gate(Box<commands::gate::Gate>),
-    /// Find the threshold at a rate of false matches, on rows not trained on, and store it
+    /// Choose the match threshold for a false match rate on held-out rows; store it in the model
     Calibrate(commands::calibrate::Calibrate),
-    /// Decide for pairs of rows whether they are the same, by a calibrated model
+    /// Decide whether pairs of rows match, with a calibrated model
     Decide(commands::decide::Decide),
     /// Show what is in a model file
     Inspect(commands::inspect::Inspect),
@@ -71,21 +71,21 @@ enum Verb {
     Index(commands::index::Index),
     /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL
     Export(Box<commands::export::Export>),
-    /// Put a model into a live table of PostgreSQL, swap it in, roll it back
+    /// Write a model's vectors into a column of a PostgreSQL table; swap it in or roll back
     Push(Box<commands::push::Push>),
     /// Fetch vectors and labels from a table of PostgreSQL
     Pull(commands::pull::Pull),
     /// List the models that were pushed to a database
     Models(commands::models::Models),
-    /// Turn images into vectors: stripes for people, GIST for scenes and pages
+    /// Compute image feature vectors: stripes (people), GIST (scenes, web pages)
     Features(Box<commands::features::Features>),
-    /// Draw ranked sheets of images: held-out queries with what they find, right and wrong
+    /// Draw the top-ranked images of held-out queries, correct and wrong ones marked
     Sheets(Box<commands::sheets::Sheets>),
-    /// Rank rows by learned attributes; find rows like one, but with more of an attribute
+    /// Rank rows by learned attributes; find similar rows with more or less of an attribute
     Attributes(Box<commands::attributes::Attributes>),
     /// Find the changes of a web page that matter, in screenshots over time
     Pages(Box<commands::pages::Pages>),
-    /// Write training shards: whole classes together, balanced, shuffled by seed
+    /// Split a table into balanced, shuffled training shards that keep each class together
     Shard(commands::shard::Shard),
     /// Run on many machines: a scheduler, its executors, their status
     Cluster(commands::cluster::Cluster),

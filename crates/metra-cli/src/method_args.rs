@@ -16,25 +16,31 @@ use std::path::Path;
 
 /// A method with its settings.
 #[derive(Args)]
-#[command(next_help_heading = "Method")]
 pub(crate) struct MethodArgs {
     /// The method that learns; `metra methods` lists them
-    #[arg(long, default_value = "warca")]
+    #[arg(help_heading = "Method", long, default_value = "warca")]
     pub(crate) method: String,
     /// Dimension of a mapped vector; short for --set rank=N
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Method", long, value_name = "N")]
     pub(crate) rank: Option<usize>,
     /// Set a parameter of the method (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(help_heading = "Method", long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
-    /// Try these values on the validation part: a parameter's, or `prepare` (repeatable)
-    #[arg(long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
+    /// Values of a parameter (or of `prepare`) to choose among on the validation part (repeatable)
+    #[arg(help_heading = "Method", long = "tune", value_name = "NAME=A,B,C", value_parser = assignment)]
     pub(crate) grid: Vec<(String, String)>,
     /// Preprocessing, steps joined by +; see `metra methods`
-    #[arg(long, value_name = "STEPS", default_value = "none")]
-    pub(crate) prepare: Recipe,
-    /// Scores after the map to choose among, by comma (default: euclid, cosine and dot)
     #[arg(
+        help_heading = "Method",
+        long,
+        value_name = "STEPS",
+        default_value = "none"
+    )]
+    pub(crate) prepare: Recipe,
+    /// Scores to choose among on the validation part, comma-separated: euclid, cosine, dot
+    /// (default: all that the method supports)
+    #[arg(
+        help_heading = "Method",
         long,
         value_name = "SCORES",
         value_delimiter = ',',
@@ -42,7 +48,12 @@ pub(crate) struct MethodArgs {
     )]
     pub(crate) score: Vec<Space>,
     /// The baseline to beat: euclid or cosine (default: the better one on the validation part)
-    #[arg(long, value_name = "SCORE", hide_short_help = true)]
+    #[arg(
+        help_heading = "Method",
+        long,
+        value_name = "SCORE",
+        hide_short_help = true
+    )]
     pub(crate) base: Option<Space>,
 }
 

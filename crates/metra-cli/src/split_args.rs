@@ -12,29 +12,32 @@ use std::path::PathBuf;
 
 /// Held-out parts.
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Held-out parts")]
 pub(crate) struct SplitArgs {
-    /// What is new at use: identities, rows, queries, items or none (default: from the data)
-    #[arg(long, value_name = "KIND")]
+    /// What to hold out: identities (whole classes), rows, queries, items (queries with unseen
+    /// relevant items) or none (default: from the data)
+    #[arg(help_heading = "Held-out parts", long, value_name = "KIND")]
     pub(crate) holdout: Option<HoldOut>,
-    /// Share held out for validation; 0 for none
+    /// Fraction of the rows, classes or queries held out for validation; 0 for none
     #[arg(
+        help_heading = "Held-out parts",
         long,
         value_name = "SHARE",
         default_value_t = 0.2,
         hide_short_help = true
     )]
     pub(crate) validation: f64,
-    /// Share held out for test; 0 for none
+    /// Fraction held out for the test; 0 for none
     #[arg(
+        help_heading = "Held-out parts",
         long,
         value_name = "SHARE",
         default_value_t = 0.2,
         hide_short_help = true
     )]
     pub(crate) test: f64,
-    /// Splits from a file: train and test for each; validation comes out of train
+    /// File of train/test splits; the validation part is taken from each training part
     #[arg(
+        help_heading = "Held-out parts",
         long,
         value_name = "FILE",
         conflicts_with = "draws",
@@ -42,10 +45,17 @@ pub(crate) struct SplitArgs {
     )]
     pub(crate) splits: Option<PathBuf>,
     /// Use only this split of the file, counted from 0
-    #[arg(long, value_name = "N", requires = "splits", hide_short_help = true)]
-    pub(crate) split: Option<usize>,
-    /// Use only the first so many splits of the file
     #[arg(
+        help_heading = "Held-out parts",
+        long,
+        value_name = "N",
+        requires = "splits",
+        hide_short_help = true
+    )]
+    pub(crate) split: Option<usize>,
+    /// Use only the first N splits of the file
+    #[arg(
+        help_heading = "Held-out parts",
         long,
         value_name = "N",
         requires = "splits",
@@ -54,16 +64,27 @@ pub(crate) struct SplitArgs {
     )]
     pub(crate) first: Option<usize>,
     /// Test on the rows or queries with this value, learn from the others (column=value)
-    #[arg(long, value_name = "FILTER", hide_short_help = true, conflicts_with_all = ["splits", "draws", "folds", "test"])]
+    #[arg(help_heading = "Held-out parts", long, value_name = "FILTER", hide_short_help = true, conflicts_with_all = ["splits", "draws", "folds", "test"])]
     pub(crate) test_where: Option<Filter>,
-    /// Repeat with this many random test parts, seeds counted up from --seed
-    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    /// Number of random splits, with seeds SEED, SEED+1, …
+    #[arg(
+        help_heading = "Held-out parts",
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        hide_short_help = true
+    )]
     pub(crate) draws: u64,
     /// Cross-validation: every row, class or query is tested in one of N folds
-    #[arg(long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
+    #[arg(help_heading = "Held-out parts", long, value_name = "N", conflicts_with_all = ["draws", "splits", "test"])]
     pub(crate) folds: Option<usize>,
     /// Seed of all random draws
-    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    #[arg(
+        help_heading = "Held-out parts",
+        long,
+        default_value_t = 1,
+        hide_short_help = true
+    )]
     pub(crate) seed: u64,
 }
 

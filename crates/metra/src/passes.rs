@@ -1,4 +1,5 @@
-//! The passes that another machine carries out: every [`Statistic`] of the library by its name.
+//! The registry of all passes that other machines can run: every [`Statistic`] of the library by
+//! its name.
 //!
 //! A machine that reads rows is given names and bytes. Here they become running statistics again,
 //! with the preparation that rows go through first.

@@ -4,8 +4,8 @@
 //! macros with plain `pub` that can be reached from the root through `pub mod` and `pub use`, and the
 //! public functions and constants in the `impl` blocks of the types among them. Fields, variants and
 //! what belongs to a trait are not counted: they come and go with their type. An item with several
-//! public paths counts once, at the shortest; a function that several `impl` blocks of a type share by
-//! name counts once. What macros make is unknown.
+//! public paths counts once, at the shortest; what only [`INTERNAL`] offers is listed apart; a function
+//! that several `impl` blocks of a type share by name counts once. What macros make is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,6 +17,16 @@ pub(crate) const LIBRARY: &str = "crates/metra";
 
 /// The part that holds what the root itself offers.
 pub(crate) const ROOT: &str = "(root)";
+
+/// The module whose items are public for the other crates of the workspace only: it is left out of the
+/// documentation and promises nothing.
+const INTERNAL: &str = "internal";
+
+/// How many of the counted items are promised to users.
+pub(crate) fn promised(counts: &BTreeMap<String, usize>) -> usize {
+    let parts = counts.iter().filter(|(part, _)| *part != INTERNAL);
+    parts.map(|(_, count)| count).sum()
+}
 
 /// The number of public items below each public module of the root.
 pub(crate) fn count(package: &Package<'_>) -> BTreeMap<String, usize> {

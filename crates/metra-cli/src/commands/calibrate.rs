@@ -19,7 +19,7 @@ const SHOWN: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
 /// False matches below which a rate is more chance than measure.
 const ENOUGH: f64 = 10.0;
 
-/// Find the threshold at a rate of false matches, and store it in a copy of the model.
+/// Choose the match threshold for a false match rate, and store it in a copy of the model.
 ///
 /// Measures all pairs of rows: those of one label should match, those of two should not. Give rows
 /// that the model was not trained on, of identities it has not seen where it will meet new ones:

@@ -13,25 +13,26 @@ use std::path::PathBuf;
 
 /// Turn a click log into graded judgements, corrected for the position of what was clicked.
 ///
-/// How likely each position is looked at is found from items that stood at several positions for
-/// the same query; relevance is then clicks over looks. Without such items 1 / position is assumed.
+/// The probability that a position is examined is estimated from items that were shown at several
+/// positions for the same query; relevance is then clicks over examinations. Without such items 1 /
+/// position is assumed.
 #[derive(Args)]
 pub(crate) struct Clicks {
     /// The log: JSON lines, or query, shown and clicked separated by tabs or commas
     log: PathBuf,
-    /// Where to write the judgements (TREC: query, 0, item, grade a line)
+    /// Where to write the judgements (TREC: query 0 item grade per line)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Leave out queries with fewer sessions
     #[arg(long, value_name = "N", default_value_t = ClickOptions::default().min_sessions)]
     min_sessions: u64,
-    /// Relevances that must at least be there for grades 1, 2, …, by comma (default: 0.1,0.25,0.5)
+    /// Lower bounds of relevance for grades 1, 2, …, comma-separated (default: 0.1,0.25,0.5)
     #[arg(long, value_name = "VALUES", value_delimiter = ',')]
     grades: Vec<f64>,
-    /// Looks at the log's mean relevance that every pair begins with
+    /// Prior examinations, at the log's mean relevance, that are added to every pair
     #[arg(long, value_name = "LOOKS", default_value_t = ClickOptions::default().smoothing)]
     smoothing: f64,
-    /// Take position^-ETA as the chance of a look, and do not estimate it from the log
+    /// Use position^-ETA as the examination probability instead of estimating it from the log
     #[arg(long, value_name = "ETA")]
     eta: Option<f64>,
 }

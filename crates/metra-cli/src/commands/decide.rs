@@ -12,15 +12,15 @@ use metra_files::{Filter, RowNames, read_named_pairs};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Say of pairs of rows whether they are the same, by a model that was calibrated.
+/// Decide whether pairs of rows match, with a calibrated model.
 #[derive(Args)]
 pub(crate) struct Decide {
     /// The model file, as `metra calibrate` wrote it
     model: PathBuf,
     /// The vectors (.parquet, .npy, .csv, .tsv)
     data: PathBuf,
-    /// Pairs of rows, one a line: a and b, by id or number; a third field, 1 for same or 0, is
-    /// compared with what is decided
+    /// Pairs of rows, one per line: a and b, by id or number; a third field, 1 for same or 0, is
+    /// compared with the decision
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
     #[command(flatten)]

@@ -32,25 +32,26 @@ pub(crate) struct Features {
 
 #[derive(Subcommand)]
 enum Kind {
-    /// Colours and textures in horizontal stripes, for people: 2,580 numbers
+    /// Colour and texture histograms of horizontal stripes, for images of people: 2,580 dimensions
     Stripes {
         #[command(flatten)]
         from: From,
-        /// How many stripes; each has 430 numbers
+        /// Number of stripes; each has 430 dimensions
         #[arg(long, value_name = "N", default_value_t = 6)]
         stripes: usize,
     },
-    /// Textures in 4 × 4 blocks, for scenes, faces and objects: 512 numbers
+    /// GIST texture descriptor in 4 × 4 blocks, for scenes, faces and objects: 512 dimensions
     Gist {
         #[command(flatten)]
         from: From,
         #[command(flatten)]
         gist: GistArguments,
-        /// Append histograms of colour (Lab) of so many bins an axis; 10 give 542 numbers in all
+        /// Append colour histograms (Lab) with this many bins per axis; 10 give 542 dimensions in
+        /// all
         #[arg(long, value_name = "BINS")]
         lab: Option<usize>,
     },
-    /// A GIST of each cell of a grid, for screenshots: 51,200 numbers
+    /// GIST descriptor of every cell of a grid, for screenshots: 51,200 dimensions
     Grid {
         #[command(flatten)]
         from: From,
@@ -64,7 +65,7 @@ enum Kind {
 
 #[derive(Args)]
 struct GistArguments {
-    /// GIST of red, green and blue rather than of grey: three times the numbers
+    /// GIST of red, green and blue rather than of grey: three times the dimensions
     #[arg(long)]
     colour: bool,
     /// Blocks in each direction

@@ -47,7 +47,7 @@ impl Methods {
         }
         for method in &methods {
             print::line(&format!("{}  {}", method.name, method.summary))?;
-            print::line(&format!("    learns from {}", method.learns_from))?;
+            print::line(&format!("    supervision: {}", method.learns_from))?;
             if !method.tries.is_empty() {
                 let tries = method.tries.iter();
                 let tries: Vec<String> = tries
@@ -64,7 +64,7 @@ impl Methods {
             }
             print::line("")?;
         }
-        print::line("Preparation before any method, steps joined by + (--prepare sqrt+centre):")?;
+        print::line("Preprocessing before any method, steps joined by + (--prepare sqrt+centre):")?;
         for (word, meaning) in RECIPE_WORDS {
             print::line(&format!("    {word:<20} {meaning}"))?;
         }

@@ -6,37 +6,46 @@ use std::path::PathBuf;
 
 /// Which columns hold what.
 #[derive(Args, Clone, Default)]
-#[command(next_help_heading = "Data")]
 pub(crate) struct Columns {
-    /// Column of vectors (default: `vector`, or the only list; CSV: a prefix)
-    #[arg(long, value_name = "COLUMN")]
+    /// Column of vectors (default: `vector`, or the only list column; CSV: column prefix)
+    #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) vector: Option<String>,
-    /// Column of class labels (with npy: a file of labels, .npy or one a line)
-    #[arg(long, value_name = "COLUMN")]
+    /// Column of class labels (with npy: a file of labels, .npy or one per line)
+    #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) label: Option<String>,
     /// Column of the camera or session a vector comes from (with npy: a file)
-    #[arg(long, value_name = "COLUMN", hide_short_help = true)]
+    #[arg(
+        help_heading = "Data",
+        long,
+        value_name = "COLUMN",
+        hide_short_help = true
+    )]
     pub(crate) camera: Option<String>,
     /// Column of ids (with npy: a file; default: row numbers)
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
 }
 
 /// Queries and items apart, with judgements between them.
 #[derive(Args, Clone, Default)]
-#[command(next_help_heading = "Supervision")]
 pub(crate) struct QrelsArgs {
     /// File of query vectors
-    #[arg(long, value_name = "FILE", requires_all = ["items", "qrels"])]
+    #[arg(help_heading = "Supervision", long, value_name = "FILE", requires_all = ["items", "qrels"])]
     pub(crate) queries: Option<PathBuf>,
     /// File of item vectors
-    #[arg(long, value_name = "FILE", requires = "queries")]
+    #[arg(
+        help_heading = "Supervision",
+        long,
+        value_name = "FILE",
+        requires = "queries"
+    )]
     pub(crate) items: Option<PathBuf>,
-    /// TREC judgements: query, 0, item, grade a line; without --queries between rows of one file
-    #[arg(long, value_name = "FILE")]
+    /// TREC qrels file (query 0 item grade per line); without --queries, both ids are rows of DATA
+    #[arg(help_heading = "Supervision", long, value_name = "FILE")]
     pub(crate) qrels: Option<PathBuf>,
     /// Keep only queries with this value (column=value or column!=value; repeatable)
     #[arg(
+        help_heading = "Supervision",
         long,
         value_name = "FILTER",
         requires = "queries",
@@ -45,6 +54,7 @@ pub(crate) struct QrelsArgs {
     pub(crate) where_queries: Vec<Filter>,
     /// Keep only items with this value (repeatable)
     #[arg(
+        help_heading = "Supervision",
         long,
         value_name = "FILTER",
         requires = "items",
@@ -55,16 +65,26 @@ pub(crate) struct QrelsArgs {
 
 /// Comparisons of rows. The kinds may be combined.
 #[derive(Args, Clone, Default)]
-#[command(next_help_heading = "Supervision")]
 pub(crate) struct ComparisonArgs {
-    /// Pairs of rows, one a line: a, b, and 1 for similar or 0 for dissimilar
-    #[arg(long, value_name = "FILE")]
+    /// Pairs of rows, one per line: a, b, and 1 for similar or 0 for dissimilar
+    #[arg(help_heading = "Supervision", long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
-    /// Triplets of rows, one a line: anchor, near, far
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    /// Triplets of rows, one per line: anchor, near, far
+    #[arg(
+        help_heading = "Supervision",
+        long,
+        value_name = "FILE",
+        hide_short_help = true
+    )]
     pub(crate) triplets: Option<PathBuf>,
-    /// Quadruplets of rows, one a line: the near pair, the far pair, and strict or light
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    /// Quadruplets a b c d, one per line: a-b is nearer than c-d, `strict` (by a margin, default)
+    /// or `light` (not farther)
+    #[arg(
+        help_heading = "Supervision",
+        long,
+        value_name = "FILE",
+        hide_short_help = true
+    )]
     pub(crate) quadruplets: Option<PathBuf>,
 }
 

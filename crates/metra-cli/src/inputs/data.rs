@@ -24,11 +24,12 @@ pub(crate) struct DataArgs {
     pub(crate) qrels: QrelsArgs,
     #[command(flatten)]
     pub(crate) comparisons: ComparisonArgs,
-    /// Orderings of classes by attributes, one a line: attribute: A<B~C<D
+    /// Orderings of classes by attribute, one per line: `name: A<B~C` (B has more than A, as much
+    /// as C)
     #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
           conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
     pub(crate) orderings: Option<PathBuf>,
-    /// A tree of classes, one edge a line: child, parent
+    /// Class tree, one edge per line: child, parent
     #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
           conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
     pub(crate) taxonomy: Option<PathBuf>,

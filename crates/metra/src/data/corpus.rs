@@ -1,5 +1,5 @@
-//! A corpus: many vectors of one dimension, read in batches and never row by row, so that memory,
-//! a mapped file or a part of either serve the same learners.
+//! A corpus: a collection of vectors of equal dimension, read in batches and never row by row, so
+//! that it can be in memory, in a memory-mapped file or a subset of either.
 
 use super::pass_executor::{PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};

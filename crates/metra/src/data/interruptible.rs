@@ -1,5 +1,5 @@
-//! A corpus that stops being read when somebody asks: every pass over it can be interrupted, also
-//! of learners in closed form, which have no steps to stop between.
+//! A wrapper of a corpus that checks a stop flag, so that every pass over it can be interrupted,
+//! also those of closed-form methods.
 
 use super::{Corpus, CorpusRef, PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};

@@ -1,5 +1,6 @@
-//! Where vectors lie: in memory, in a memory-mapped file, or in a part of either; how they are
-//! split; who folds over them where they lie elsewhere; and sets made to a known answer.
+//! Storage of vectors (in memory, memory-mapped, subsets), train/test splits, the interface to
+//! passes on other machines, and synthetic data. A [`Dataset`](crate::Dataset) adds the
+//! supervision.
 
 pub(crate) mod corpus;
 mod corpus_ref;

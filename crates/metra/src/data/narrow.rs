@@ -1,4 +1,4 @@
-//! From f64 to f32 without losing what matters.
+//! Conversion from f64 to f32, with the shift and the scale that keep the precision which matters.
 //!
 //! Values are judged in f64 first. A value that f32 cannot hold is an error that names its cell. A
 //! column that varies little around a large offset (time stamps, coordinates) would become constant

@@ -1,4 +1,4 @@
-//! What a pass over some rows has to say, in pieces that merge with those of other rows.
+//! Partial results of a pass over some rows, which can be merged with those of other rows.
 //!
 //! The kinds are few and closed, so that whoever merges needs to know nothing of the pass: not its
 //! settings, not its vectors. Each kind splits into blocks that merge on their own, since an engine

@@ -1,4 +1,5 @@
-//! The seam to other machines: rows that are not at hand are not fetched, the pass is sent to them.
+//! The interface for running passes on other machines: the computation is sent to the rows, not the
+//! rows to the computation.
 //!
 //! A corpus that lies elsewhere (a table that several machines read) names who carries passes out.
 //! What is sent is the name of a pass and its settings; what comes back are [`PartialResult`]s, merged in the

@@ -1,4 +1,4 @@
-//! How much memory derived vectors may take.
+//! The memory limit for computed vectors, and the folder for the memory-mapped files beyond it.
 
 use std::path::PathBuf;
 

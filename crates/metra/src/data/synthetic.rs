@@ -1,4 +1,4 @@
-//! Sets made to a known best answer, for tests, examples and measuring.
+//! Synthetic data sets whose best metric is known, for tests, examples and benchmarks.
 
 use super::RowId;
 use super::corpus::MemoryCorpus;

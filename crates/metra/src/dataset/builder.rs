@@ -1,4 +1,4 @@
-//! Putting a data set together: the one place that knows which supervision takes precedence.
+//! The builder of a data set: the one place that decides which supervision takes precedence.
 //!
 //! Relevance judgements come before comparisons, comparisons before orderings and a taxonomy of the
 //! classes, and these before plain labels. Labels beside comparisons are what rows are split and

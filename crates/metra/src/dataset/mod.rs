@@ -1,5 +1,5 @@
-//! A data set: what is learned from and judged on. Vectors of items, vectors of queries where they are
-//! others, groups (cameras, sessions) and supervision.
+//! A data set, to train on or to evaluate on: vectors of items, vectors of queries if they are
+//! separate, groups (cameras, sessions) and supervision.
 //!
 //! ```
 //! use metra::Dataset;

@@ -1,5 +1,5 @@
-//! How far a metric agrees with what people said: which of two pairs is nearer, and which pairs
-//! belong together.
+//! Agreement of a metric with pairs, triplets and quadruplets: the share ordered correctly, and the
+//! AUC for pairs.
 //!
 //! Only the pairs that were named are measured, in blocks: cost grows with the number of
 //! comparisons and never with the square of the rows. Blocks are filled up to one size, so that

@@ -13,7 +13,7 @@
 //! machines we know, but where a relevant score of step 2 differs from that of step 1, the block is
 //! counted again with the scores now known.
 
-use super::measures::{PlaceCounts, TieGroup};
+use super::measure_values::{PlaceCounts, TieGroup};
 use super::thresholds::{Space, Thresholds, WIDTH};
 use super::truth::{Judged, Truth};
 use crate::data::RowId;

@@ -1,4 +1,4 @@
-//! Exact evaluation where the items lie: two passes over their rows instead of one over memory.
+//! Exact evaluation of a distributed corpus, in two passes over the shards of the items.
 //!
 //! The first pass collects the scores of each query's relevant items, which are few. The second
 //! counts, against these, how many irrelevant items lie nearer and how many tie: what average
@@ -7,7 +7,7 @@
 
 use super::evaluation::{Evaluation, EvaluationOptions, Tally, Ties};
 use super::measure::Measure;
-use super::measures::{PlaceCounts, TieGroup};
+use super::measure_values::{PlaceCounts, TieGroup};
 use super::thresholds::{Space as Working, Thresholds};
 use crate::data::{Corpus, Keys, PartialResult, RowId};
 use crate::execute::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};

@@ -1,8 +1,8 @@
-//! One evaluation: what was asked, and the value of every measure for every query.
+//! The evaluation of a ranking: its options, and the value of every measure for every query.
 
 use super::counts::{Counting, QUERIES};
 use super::measure::{GradeGain, Measure};
-use super::measures::PlaceCounts;
+use super::measure_values::PlaceCounts;
 use super::significance::{Bootstrap, Comparison, paired_bootstrap};
 use super::truth::Truth;
 use crate::data::{Corpus, RowId};

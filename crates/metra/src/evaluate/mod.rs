@@ -1,4 +1,5 @@
-//! How good a ranking is: exact measures over all items, with ties, exclusions and intervals.
+//! Evaluation of rankings: exact measures over all items, with ties, exclusions and confidence
+//! intervals.
 //!
 //! The way of a number: a [`Truth`] says which items are relevant to a query and which do not
 //! count; `counts` counts in one pass of matrix products how many other items lie nearer than
@@ -16,7 +17,7 @@ mod gaussian;
 mod hierarchical_accuracy;
 mod knn;
 mod measure;
-mod measures;
+mod measure_values;
 mod pairwise_order;
 mod ranking;
 mod reranked;

@@ -1,7 +1,7 @@
-//! Evaluating a ranking that somebody else made, such as a TREC run file, by the same measures.
+//! Evaluates a ranking made by another program, such as a TREC run file, by the same measures.
 
 use super::evaluation::{Evaluation, EvaluationOptions, Tally, Ties};
-use super::measures::{PlaceCounts, TieGroup};
+use super::measure_values::{PlaceCounts, TieGroup};
 use crate::{Error, Result};
 
 /// One item of a given ranking.

@@ -1,4 +1,4 @@
-//! How many of many scores lie below each of a few thresholds, and how many equal it.
+//! Counts the scores below and equal to each of a few thresholds, without sorting.
 //!
 //! Sorting the scores would cost n log n and comparing each with each threshold n · R. Instead a
 //! score is mapped linearly to one of many bins between the least and the greatest threshold, and

@@ -1,4 +1,5 @@
-//! What is right: for every query the relevant items, and the items that do not count at all.
+//! Ground truth: the relevant items of every query, and the items that are excluded from its
+//! ranking.
 //!
 //! One trait for all protocols, so that the counting pass knows none of them. The rules are those
 //! of the sources: leave-one-out drops the query itself by its row number, never by its rank;

@@ -1,5 +1,5 @@
-//! Same or not the same: how a metric decides about pairs, and the threshold at a given rate of
-//! false matches.
+//! Verification (do two rows show the same identity?): points of the ROC curve, and the threshold
+//! at a given false match rate.
 //!
 //! All pairs of rows of a part are judged: those of one identity should match, those of two should
 //! not. For a rate f the threshold is the largest at which the share of false matches does not exceed

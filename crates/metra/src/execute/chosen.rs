@@ -1,4 +1,4 @@
-//! Some rows of a corpus, fetched in one pass where it lies elsewhere.
+//! Fetches selected rows of a corpus, in one pass if it is distributed.
 
 use super::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};
 use crate::data::{Corpus, Keys, PartialResult, RowId};

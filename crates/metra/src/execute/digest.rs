@@ -1,4 +1,4 @@
-//! A digest of all rows, worked out where they lie.
+//! A digest of all rows of a corpus, computed by the machines that hold them.
 
 use super::{Sample, Statistic, expect_parts, fold};
 use crate::data::{Corpus, Keys, PartialResult};

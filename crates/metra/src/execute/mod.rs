@@ -1,5 +1,5 @@
 //! Passes over a corpus: a [`Statistic`] is defined once and folded over shards of rows, on the
-//! threads of this process or wherever the rows lie.
+//! threads of this process or on the machines that hold the rows.
 //!
 //! A shard's result depends on its rows alone and shards are merged in order, so a pass gives the
 //! same bytes however many threads or machines take part.

@@ -1,4 +1,5 @@
-//! Mean and scatter of all columns, and the cheaper mean and deviation of each column alone.
+//! Mean and scatter matrix of all columns, and the cheaper mean and standard deviation of each
+//! column alone.
 
 use super::{Sample, Statistic, expect_parts, fetched, fold};
 use crate::data::{Corpus, Keys, PartialResult};

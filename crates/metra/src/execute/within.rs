@@ -1,4 +1,4 @@
-//! Spread of rows about the mean of their class, each class with a weight of its own.
+//! Within-class scatter, with a weight for each class.
 //!
 //! With a class of n rows, the differences of all its ordered pairs sum up to 2n times its spread
 //! about its mean: spreads of pairs need no pairs.

@@ -1,5 +1,5 @@
-//! What work costs: CPU time of a thread or the process, memory, and the time of a product of known
-//! size beside them, since times of a noisy machine mean little alone.
+//! Measures CPU time and memory, with the time of a matrix product of known size beside them, since
+//! times of a noisy machine mean little alone.
 
 use crate::linalg::{RowBuf, cross};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Rows of a data set through a chain of preprocessing and map.
+//! Embeds some rows of a data set by fitted preprocessing and a map.
 
 use crate::data::{Corpus, Groups, RowId, Subset};
 use crate::dataset::Dataset;

@@ -1,4 +1,4 @@
-//! A chain of preprocessing and map evaluated on a part of a data set.
+//! Evaluates fitted preprocessing and a map on a part of a data set.
 
 use super::protocol::{EvaluationSettings, Protocol, check_rerank};
 use super::retrieval_task::RetrievalTask;

@@ -1,5 +1,5 @@
-//! Cross-testing: N test parts that together hold every unit once, so that a small set gives one
-//! verdict over all of its queries and not one over a fifth of them.
+//! Cross-validation: N folds in which every row, class or query is tested once, so that a small set
+//! gives one verdict over all of its queries and not one over a fifth of them.
 //!
 //! Every fold learns and chooses anew from the rest, so no query is judged by a metric that has
 //! seen it. The folds' metrics share training data; the interval over the pooled queries is that

@@ -1,5 +1,5 @@
-//! The gate: may a candidate replace the base? One decision from the values of both on held-out
-//! queries, with what speaks against it: slices that get worse and queries that fall most.
+//! The release gate: decides from paired results on held-out queries whether a candidate may
+//! replace the baseline, and lists the slices and queries that get worse.
 //!
 //! A candidate ships only where the whole interval of its gain lies above 0 and above the least
 //! gain asked for. Slices are many questions asked of the same queries, of which one in twenty

@@ -1,4 +1,5 @@
-//! Honest hold-outs: two parts of the same kind, one to choose with and one to be read once.
+//! Train, validation and test parts: settings are chosen on the validation part, the test part is
+//! evaluated once.
 
 use crate::data::{positions, stratified_rows, whole_classes};
 use crate::dataset::Dataset;

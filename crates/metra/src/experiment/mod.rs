@@ -1,6 +1,6 @@
-//! Experiments: settings chosen on validation parts, one look at each test part, and what that says, with
-//! an interval. Every front end runs one: training is an experiment with one method, a comparison one with
-//! many; the gate and the label budget are built on it.
+//! Experiments: settings are chosen on validation parts, each test part is evaluated once, and
+//! results have confidence intervals. Every front end runs one: training is an experiment with one
+//! method, a comparison one with many; the gate and the label budget are built on it.
 
 mod attributes;
 mod budget;

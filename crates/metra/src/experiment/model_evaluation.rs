@@ -1,4 +1,4 @@
-//! A model evaluated on a data set that it has not learned from.
+//! Evaluates a model on a data set that it was not trained on.
 
 use super::protocol::{EvaluationSettings, Protocol};
 use super::scores::Scores;

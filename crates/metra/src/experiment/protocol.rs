@@ -1,4 +1,5 @@
-//! How a part of a data set is evaluated: who is searched for by whom, and what is measured.
+//! Evaluation protocols (leave-one-out, single-shot, cross-camera and others) and the measures to
+//! compute.
 
 use super::classifier::Classifier;
 use crate::dataset::Dataset;

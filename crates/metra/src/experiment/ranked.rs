@@ -1,4 +1,4 @@
-//! What every query of a held-out part found, item by item: what sheets of pictures show.
+//! The ranked items of every held-out query, as image sheets show them.
 //!
 //! A query's scores to all items of its round are made, sorted and forgotten; of each query the nearest
 //! items are kept and the rank of the first right one, so that the worst can be picked out. Ties go to

@@ -1,4 +1,4 @@
-//! Results over several splits: mean and deviation.
+//! Mean and standard deviation of results over several splits.
 
 use super::study::Verdicts;
 use crate::evaluate::Measure;

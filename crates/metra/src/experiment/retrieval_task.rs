@@ -1,6 +1,6 @@
-//! Who is searched for by whom: the rounds of a protocol over a held-out part.
+//! The retrieval tasks of a protocol: the queries, the gallery and the relevant items of each.
 //!
-//! EvaluationSettings and showing a ranking take the same rounds from here, so that what a sheet of answers shows is
+//! Evaluating and showing a ranking take the same rounds from here, so that what a sheet of answers shows is
 //! what was counted.
 
 use super::protocol::{EvaluationSettings, Protocol, no_camera};

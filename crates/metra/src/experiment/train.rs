@@ -1,5 +1,5 @@
-//! One split of an experiment from choice to model: what `metra train` does, and every front end that
-//! trains one method.
+//! Trains one method on one split and returns the model with its test results; `metra train` and
+//! every front end that trains one method use it.
 
 use super::cost;
 use super::definition::Experiment;

@@ -1,5 +1,5 @@
-//! Directions in which one spread is largest relative to another: the generalised eigenproblem of
-//! two symmetric matrices, which XQDA, LFDA and MFA end in.
+//! Directions in which one scatter matrix is largest relative to another: the generalised
+//! eigenproblem that XQDA, LFDA and MFA end in.
 //!
 //! The lower matrix is decomposed and its small eigenvalues are lifted by a ridge, rather than
 //! factorised by Cholesky: it is singular wherever there are fewer pairs than dimensions, and the

@@ -1,4 +1,4 @@
-//! Numbers: rows of f32, blocked products over faer, decompositions in f64.
+//! Linear algebra: row-major f32 matrices, blocked products over faer, decompositions in f64.
 //!
 //! Blocks have a fixed size that does not depend on the number of threads, and sums are never
 //! split between threads in a way that depends on their number: results are the same bytes

@@ -1,4 +1,4 @@
-//! Rows of f32, side by side in memory: the form in which vectors travel through the library.
+//! Row-major f32 matrices, borrowed and owned: the type in which vectors are passed.
 
 use crate::{Error, Result};
 use faer::{MatMut, MatRef};

@@ -1,4 +1,4 @@
-//! One door to the widest vector instructions of the machine the program runs on.
+//! Runs code compiled for the widest SIMD instructions of the CPU, chosen at run time.
 
 /// Run `work` compiled for the machine's widest vector instructions, so that plain loops inside it
 /// are vectorised with them. `work` and all it calls must be `#[inline(always)]` or small.

@@ -1,4 +1,4 @@
-//! The vectors as they are: what every learned metric has to beat.
+//! The baselines: the input vectors compared by Euclidean distance or by cosine.
 
 use crate::Result;
 use crate::dataset::Dataset;
@@ -19,7 +19,7 @@ parameters! {
 
 impl Method for Euclid {
     const NAME: &'static str = "euclid";
-    const SUMMARY: &'static str = "Euclidean distance between the vectors as they are.";
+    const SUMMARY: &'static str = "Euclidean distance between the input vectors.";
     const NEEDS: &'static [SupervisionKind] = &[];
 
     fn spaces(&self) -> &'static [Space] {
@@ -37,7 +37,7 @@ impl Method for Euclid {
 
 impl Method for Cosine {
     const NAME: &'static str = "cosine";
-    const SUMMARY: &'static str = "Cosine between the vectors as they are.";
+    const SUMMARY: &'static str = "Cosine between the input vectors.";
     const NEEDS: &'static [SupervisionKind] = &[];
 
     fn spaces(&self) -> &'static [Space] {

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 
-/// What a rank costs.
+/// Rank loss: warp (top-heavy) or auc (all ranks equal).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RankLoss {
     /// Harmonic: the top of the ranking counts most.
@@ -40,7 +40,7 @@ impl Choice for RankLoss {
         &[("warp", RankLoss::Warp), ("auc", RankLoss::Auc)];
 }
 
-/// What keeps the metric in bounds.
+/// Regulariser: local (squared distances of relevant pairs) or frobenius.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricRegulariser {
     /// Ω_L: the squared distances of relevant pairs, which stays low-rank in each sample.
@@ -62,32 +62,32 @@ parameters! {
     /// step costs O((batch + pool)·d·rank + d·rank²); memory does not grow with the number of rows.
     /// Use it for moderate dimensions with many rows a class, where the rank must not collapse.
     pub struct Frml {
-        /// Numbers in a mapped vector: the rank of the metric, which never drops.
+        /// Dimension of a mapped vector: the rank of the metric, which never drops.
         rank: usize = 30 => Bound::AtLeast(1.0),
         /// What a rank costs.
         loss: RankLoss = RankLoss::Warp,
         /// Margin between squared distances, where relevant pairs are at mean distance 1 at the
-        /// start. A large one makes all items violators, and then no rank counts more than another.
+        /// start; if it is too large, every item violates it and the loss ignores ranks.
         margin: f64 = 0.03 => Bound::Above(0.0),
         /// Strength of the regulariser.
         lambda: f64 = 0.001 => Bound::AtLeast(0.0),
         /// What keeps the metric in bounds.
         regulariser: MetricRegulariser = MetricRegulariser::Local,
-        /// Truncation: ranks below it cost nothing, and no more than 1/gamma of the irrelevant
-        /// items are tried. 1 tries all.
+        /// Rank truncation: estimated ranks below gamma cost nothing, and at most 1/gamma of the
+        /// irrelevant items are sampled; 1 samples all.
         gamma: f64 = 10.0 => Bound::AtLeast(1.0),
-        /// Step on the manifold at the start; it falls linearly to 0.
+        /// Initial learning rate on the manifold; it decays linearly to 0.
         rate: f64 = 0.3 => Bound::Above(0.0),
-        /// Longest step, relative to the metric, which the retraction follows to second order only;
-        /// it falls with the rate.
+        /// Maximum step length, relative to the metric's norm; it decays with the learning rate.
         radius: f64 = 2.0 => Bound::Above(0.0),
-        /// Relevant pairs in a minibatch.
+        /// Relevant pairs per minibatch.
         batch: usize = 128 => Bound::AtLeast(1.0),
-        /// Items drawn as possible negatives, at most; 1/gamma of all suffices.
+        /// Maximum number of items sampled as possible negatives; 1/gamma of all suffices.
         pool: usize = 1024 => Bound::AtLeast(1.0),
-        /// How a rank is estimated.
+        /// Rank estimate: pool (violators in a shared pool), exact (all items) or sequential (tries
+        /// until the first violator).
         sampling: Sampling = Sampling::Pool,
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
     }
     shared {
@@ -115,7 +115,7 @@ impl Frml {
 impl Method for Frml {
     const NAME: &'static str = "frml";
     const SUMMARY: &'static str =
-        "Mahalanobis distance of fixed rank by the WARP or AUC loss, on its manifold.";
+        "Mahalanobis distance of fixed rank by the WARP or AUC loss, by Riemannian optimisation.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.1", "0.3", "1"])];

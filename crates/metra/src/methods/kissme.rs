@@ -30,23 +30,22 @@ parameters! {
     /// (fewer rows than dimensions: n for d). Use it as the classic base of re-identification; it
     /// has no margin and no ranking in it, and `xqda` is mostly ahead.
     pub struct Kissme {
-        /// Principal directions to work in: the most numbers that a mapped vector can have. Too many
-        /// fit noise; search 30 to 200.
+        /// Number of principal components to work in, the maximum dimension of a mapped vector. Too
+        /// many fit noise; search 30 to 200.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Added to both covariances, relative to the mean variance of the relevant one.
+        /// Ridge added to both covariances, relative to the mean variance of the relevant one.
         ridge: f64 = 0.01 => Bound::AtLeast(0.0),
-        /// Pairs of each kind to draw where there are no labels.
+        /// Number of relevant and of irrelevant pairs to sample if there are no labels.
         pairs: usize = 50_000 => Bound::AtLeast(1.0),
-        /// Whether M is projected onto the positive semidefinite matrices. Without it, directions in
-        /// which relevant pairs differ more than irrelevant ones count against the distance.
+        /// Project M onto the positive semidefinite cone; otherwise M may be indefinite, and
+        /// directions in which relevant pairs differ more than irrelevant ones reduce the distance.
         definite: bool = true,
     }
 }
 
 impl Method for Kissme {
     const NAME: &'static str = "kissme";
-    const SUMMARY: &'static str =
-        "Log-ratio of the Gaussians of relevant and irrelevant differences, after PCA.";
+    const SUMMARY: &'static str = "Log-likelihood ratio of Gaussians over differences of relevant and irrelevant pairs, after PCA.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rank", &["32", "64"]), ("ridge", &["0.01", "0.1"])];

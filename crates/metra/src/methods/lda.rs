@@ -18,11 +18,11 @@ parameters! {
     /// memory plus one sum a class. Use it first: it is quick, has one setting, and is hard to
     /// beat when classes are shared by training and use.
     pub struct Lda {
-        /// Most numbers in a mapped vector; never more than (number of classes − 1), beyond which no
-        /// direction tells classes apart.
+        /// Maximum dimension of a mapped vector; never more than the number of classes − 1, beyond
+        /// which no direction separates classes.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Added to the inner spread, relative to its mean variance. Search .001 to 3; new
-        /// identities want about a hundred times more than known ones.
+        /// Ridge added to the within-class scatter, relative to its mean variance. Search .001 to
+        /// 3; use about 100 times more for unseen identities than for known ones.
         ridge: f64 = 0.1 => Bound::AtLeast(0.0),
     }
 }
@@ -30,7 +30,7 @@ parameters! {
 impl Method for Lda {
     const NAME: &'static str = "lda";
     const SUMMARY: &'static str =
-        "Directions in which classes differ most relative to their inner spread.";
+        "Directions that maximise between-class relative to within-class scatter.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];

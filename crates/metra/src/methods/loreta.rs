@@ -26,17 +26,18 @@ parameters! {
     /// O(d·rank²), any other O(d·rank); memory is O(d·rank) and does not grow with the number of rows.
     /// Use it as a baseline beside FRML, which takes the same steps by a better loss.
     pub struct Loreta {
-        /// Numbers in a mapped vector: the rank of the similarity, which never drops.
+        /// Dimension of a mapped vector: the rank of the similarity, which never drops.
         rank: usize = 30 => Bound::AtLeast(1.0),
-        /// Step of a triplet at the start; it falls linearly to 0.
+        /// Initial learning rate per triplet; it decays linearly to 0.
         rate: f64 = 0.1 => Bound::Above(0.0),
-        /// Longest step, relative to the similarity; it falls with the rate.
+        /// Maximum step length, relative to the similarity's norm; it decays with the learning
+        /// rate.
         radius: f64 = 1.0 => Bound::Above(0.0),
-        /// Whether the mean is taken off first.
+        /// Subtract the training mean first.
         centre: bool = true,
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
-        /// Triplets in a step.
+        /// Triplets per step.
         batch: usize = 200 => Bound::AtLeast(1.0),
     }
     shared {
@@ -51,7 +52,7 @@ const SPACES: [Space; 3] = [Space::InnerProduct, Space::Cosine, Space::SquaredL2
 impl Method for Loreta {
     const NAME: &'static str = "loreta";
     const SUMMARY: &'static str =
-        "Semidefinite similarity of fixed rank from triplets, on its manifold.";
+        "Semidefinite similarity of fixed rank from triplets, by Riemannian optimisation.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.01", "0.03", "0.1"])];

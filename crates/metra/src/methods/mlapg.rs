@@ -26,15 +26,15 @@ parameters! {
     /// similar pairs. A step costs O(n²·d + n·d² + d³), memory is O(n·d + d²) and never n². Use it for
     /// re-identification with some thousand images, after pca above some hundred dimensions.
     pub struct Mlapg {
-        /// Numbers in a mapped vector at most; 0 for all that the metric has.
+        /// Maximum dimension of a mapped vector; 0 for full rank.
         rank: usize = 0,
         /// Weight of the trace beside the loss: above 0 the metric gets fewer directions.
         lambda: f64 = 0.0 => Bound::AtLeast(0.0),
-        /// Rows taken at most, drawn where there are more.
+        /// Maximum number of training rows; a random sample is used if there are more.
         rows: usize = 10_000 => Bound::AtLeast(2.0),
-        /// Steps at most.
+        /// Maximum number of optimisation steps.
         iterations: usize = 200 => Bound::AtLeast(1.0),
-        /// Stop where a step moves the metric by less than this share of it.
+        /// Stop when one step changes the metric by less than this fraction.
         tolerance: f64 = 1e-3 => Bound::BetweenZeroAndOne,
     }
 }

@@ -31,7 +31,7 @@ parameters! {
         alpha: f64 = 2.0 => Bound::Above(0.0),
         /// Sharpness β for negatives.
         beta: f64 = 10.0 => Bound::Above(0.0),
-        /// Cosine at which pulling and pushing turn: λ of the paper.
+        /// Similarity threshold of the loss (λ in the paper).
         base: f64 = 0.5,
         /// Margin ε of the mining; 2 or more takes all pairs.
         epsilon: f64 = 0.3,
@@ -54,7 +54,7 @@ impl WithoutProxies for MultiSimilarity {
 impl Method for MultiSimilarity {
     const NAME: &'static str = "multi-similarity";
     const SUMMARY: &'static str =
-        "Low-rank map by cosine: pairs of a batch weighted by how hard they are.";
+        "Low-rank map for cosine, by the Multi-Similarity loss with mined pairs.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("epsilon", &["0.3", "2"]), ("rate", &["0.003", "0.01"])];

@@ -26,11 +26,11 @@ parameters! {
     /// not grow with the number of rows. Use it as a baseline of moderate dimension; the top of the
     /// ranking is what FRML and WARCA are better at.
     pub struct Oasis {
-        /// Longest step of a triplet.
+        /// Aggressiveness C: the maximum step size per triplet.
         cost: f64 = 0.1 => Bound::Above(0.0),
-        /// Whether the mean is taken off first.
+        /// Subtract the training mean first.
         centre: bool = false,
-        /// Triplets in a step.
+        /// Triplets per step.
         batch: usize = 1000 => Bound::AtLeast(1.0),
     }
     shared {

@@ -1,4 +1,4 @@
-//! PCA and whitening: maps from the data's spread alone.
+//! PCA and whitening: maps from the variance of the data alone.
 
 use crate::Result;
 use crate::dataset::Dataset;
@@ -13,7 +13,7 @@ parameters! {
     /// in O(n·d²) time and O(d²) memory (O(n²) when there are fewer rows than dimensions). Use it
     /// to shrink vectors, or as the base that a learned map of the same rank has to beat.
     pub struct Pca {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
     }
 }
@@ -22,10 +22,10 @@ parameters! {
     /// PCA with every direction divided by its deviation, so that all count alike. Uses no
     /// supervision. Same cost as PCA. Use it where a few loud directions drown the rest.
     pub struct Whitening {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Added to each variance, relative to the mean variance: keeps quiet directions from
-        /// being blown up.
+        /// Ridge added to each variance, relative to the mean variance: limits the amplification of
+        /// low-variance directions.
         ridge: f64 = 0.01 => Bound::AtLeast(0.0),
     }
 }
@@ -48,7 +48,7 @@ impl Method for Pca {
 
 impl Method for Whitening {
     const NAME: &'static str = "whitening";
-    const SUMMARY: &'static str = "PCA with every direction divided by its deviation.";
+    const SUMMARY: &'static str = "PCA with every component scaled to unit variance.";
     const NEEDS: &'static [SupervisionKind] = &[];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];

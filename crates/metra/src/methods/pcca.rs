@@ -32,19 +32,19 @@ parameters! {
     /// pairs·rank), memory O(n·rank) and 20 bytes a pair. Use it where pairs are what you have; WARCA is
     /// faster and ranks better.
     pub struct Pcca {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
         /// Weight of |L|² beside the mean loss; 0 is PCCA as it was published first.
         lambda: f64 = 1e-5 => Bound::AtLeast(0.0),
         /// How sharply the loss bends at the threshold.
         beta: f64 = 3.0 => Bound::Above(0.0),
-        /// Relevant pairs at most, drawn where there are more.
+        /// Maximum number of relevant pairs; a random sample is used if there are more.
         pairs: usize = 100_000 => Bound::AtLeast(1.0),
         /// Irrelevant pairs drawn for each relevant one.
         negatives: usize = 10 => Bound::AtLeast(1.0),
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
-        /// Stop where a step lets the objective fall by less than this share of it.
+        /// Stop when one step decreases the objective by less than this fraction.
         tolerance: f64 = 1e-5 => Bound::BelowOne,
     }
     shared {
@@ -88,7 +88,7 @@ parameters! {
 
 impl Method for KernelPcca {
     const NAME: &'static str = "kernel-pcca";
-    const SUMMARY: &'static str = "rPCCA after a kernel: for histograms compared by χ² above all.";
+    const SUMMARY: &'static str = "Kernel rPCCA, mainly for histograms with a χ² kernel.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("lambda", &["1e-6", "1e-5", "1e-4"])];

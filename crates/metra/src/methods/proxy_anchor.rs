@@ -43,7 +43,7 @@ parameters! {
 
 impl Method for ProxyAnchor {
     const NAME: &'static str = "proxy-anchor";
-    const SUMMARY: &'static str = "Low-rank map by cosine, with one learned point a class.";
+    const SUMMARY: &'static str = "Low-rank map for cosine, with one learned proxy per class.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("alpha", &["4", "8", "16"])];

@@ -26,7 +26,7 @@ parameters! {
     /// grow with the number of rows. Use it for retrieval by queries, and beside `multi-similarity`
     /// where classes have several rows; compare by cosine.
     pub struct SupCon {
-        /// Temperature τ: less counts the nearest more.
+        /// Temperature τ: lower values put more weight on the nearest items.
         temperature: f64 = 0.1 => Bound::Above(0.0),
     }
     shared {
@@ -47,7 +47,7 @@ impl WithoutProxies for SupCon {
 impl Method for SupCon {
     const NAME: &'static str = "supcon";
     const SUMMARY: &'static str =
-        "Low-rank map by cosine: relevant items stand out in a batch (InfoNCE).";
+        "Low-rank map for cosine, by the supervised contrastive (InfoNCE) loss.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] = &[
         ("temperature", &["0.1", "0.2"]),

@@ -35,9 +35,9 @@ parameters! {
         rank: usize = 0,
         /// Weight of |A|² + |B|² beside the mean loss.
         lambda: f64 = 1e-3 => Bound::AtLeast(0.0),
-        /// Rows taken at most, drawn where there are more.
+        /// Maximum number of training rows; a random sample is used if there are more.
         rows: usize = 10_000 => Bound::AtLeast(2.0),
-        /// Stop where a step lets the objective fall by less than this share of it.
+        /// Stop when one step decreases the objective by less than this fraction.
         tolerance: f64 = 1e-5 => Bound::BelowOne,
     }
     shared {

@@ -28,19 +28,19 @@ parameters! {
     /// O(d²) memory (fewer rows than dimensions: n for d). Use it for re-identification and other
     /// new identities, where it takes thousands of dimensions without PCA.
     pub struct Xqda {
-        /// Numbers in a mapped vector; fewer where fewer directions separate.
+        /// Maximum dimension of a mapped vector; less if fewer directions separate.
         rank: usize = 100 => Bound::AtLeast(1.0),
-        /// Added to the spread of relevant pairs, relative to its mean variance. Search .01 to 1.
+        /// Ridge added to the covariance of relevant pairs, relative to its mean variance. Search
+        /// .01 to 1.
         ridge: f64 = 0.1 => Bound::AtLeast(0.0),
-        /// Pairs of each kind to draw where there are no labels.
+        /// Number of relevant and of irrelevant pairs to sample if there are no labels.
         pairs: usize = 50_000 => Bound::AtLeast(1.0),
     }
 }
 
 impl Method for Xqda {
     const NAME: &'static str = "xqda";
-    const SUMMARY: &'static str =
-        "The same log-ratio in the directions that separate irrelevant pairs most.";
+    const SUMMARY: &'static str = "KISSME's log-likelihood ratio in a discriminant subspace of relevant and irrelevant pairs.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.03", "0.1", "0.3"])];

@@ -1,4 +1,4 @@
-//! The whole way of a vector: fitted preprocessing, then a map, then a space to compare in.
+//! A chain: fitted preprocessing, then a map, then the space in which vectors are compared.
 
 use super::{Embedding, KernelMap, LowRank, Map, Metric, Side, Space};
 use crate::data::{Batch, ElementMap};

@@ -1,4 +1,4 @@
-//! A whole corpus through an embedding: in memory where it fits, otherwise in a mapped file.
+//! Embeds a whole corpus: in memory if it fits, otherwise into a memory-mapped file.
 
 use super::Embedding;
 use crate::data::{Batch, Corpus, Groups, MappedCorpus, MemoryCorpus, Spool, Storage};

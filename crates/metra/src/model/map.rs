@@ -1,4 +1,4 @@
-//! What a learner gives: the map from prepared vectors to vectors that a space compares.
+//! The map that a method learns, from preprocessed vectors to the space in which they are compared.
 
 use super::{Indefinite, LowRank, Side};
 use crate::linalg::{Kernel, RowBuf, Rows, gram};

@@ -1,8 +1,7 @@
-//! What was learned: a metric, its embedding, and the space in which embedded vectors are compared;
-//! and what a vector store must hold so that it finds the same (`Plan`).
+//! Models: a metric, its embedding, the space in which embedded vectors are compared, and plans for
+//! serving it from a vector store ([`Plan`]).
 
 mod chain;
-mod contents;
 mod embed;
 mod indefinite;
 mod low_rank;
@@ -10,9 +9,9 @@ mod map;
 mod model_file;
 mod plan;
 mod space;
+mod trained_model;
 
 pub use chain::{Chain, Step};
-pub use contents::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
 pub use indefinite::{Indefinite, Signs};
 pub use low_rank::LowRank;
@@ -21,6 +20,7 @@ pub use plan::{
     Distance, Element, Plan, PlanConstraints, PlanReport, Store, Strategy, agreement, fold,
 };
 pub use space::Space;
+pub use trained_model::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
 
 use crate::Result;
 use crate::data::Batch;

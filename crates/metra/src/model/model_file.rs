@@ -4,7 +4,7 @@
 //! A file is untrusted: lengths are checked before anything is allocated, the digest before
 //! anything is believed, and the parts' meaning before a model exists.
 
-use super::contents::{MatchDecision, Model, Origin};
+use super::trained_model::{MatchDecision, Model, Origin};
 use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step};
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, RowBuf, Rows};

@@ -1,4 +1,5 @@
-//! The three ways in which vector stores compare vectors, and one that only exact search has.
+//! How embedded vectors are compared: squared L2 distance, inner product, cosine, and the block
+//! distance, which only exact search has.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};

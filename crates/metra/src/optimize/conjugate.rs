@@ -1,4 +1,4 @@
-//! Conjugate gradients for the Newton step where the second derivative is too large to form.
+//! Conjugate gradients for Newton steps whose Hessian is too large to form.
 //!
 //! The system is solved on the free variables only, and no more exactly than the outer method can
 //! use (Dembo, Eisenstat & Steihaug 1982): the residual falls to min(½, √‖g‖/‖g₀‖) of ‖g‖.

@@ -1,4 +1,5 @@
-//! Optimisers. They are ours because no kept crate offers them over today's faer.
+//! Optimisers: Adam, L-BFGS, projected Newton and proximal gradient; written here because no
+//! maintained crate offers them over the current faer.
 
 mod adam;
 mod conjugate;

@@ -1,4 +1,4 @@
-//! The driver of local SGD: rounds over the shards of a corpus, wherever these are.
+//! Runs local SGD: rounds over the shards of a distributed corpus.
 //!
 //! A round is one pass over the corpus, whose cost to start is that of many steps. Shards hold whole
 //! classes, so that relevant rows are near each other. What a shard does is a function of round, shard

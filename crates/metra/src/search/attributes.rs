@@ -1,6 +1,6 @@
 //! Search in attribute space: rank by one attribute, and "like this, but more of that".
 //!
-//! Rows are scores, one number an attribute (`learn::Attributes`). Scores of different attributes
+//! Rows are scores, one number an attribute (`methods::Attributes`). Scores of different attributes
 //! have different spreads, so all is said in standard deviations of an attribute over the rows.
 //!
 //! "More" is a promise here: an answer has at least so much more, and among those that do, the

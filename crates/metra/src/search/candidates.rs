@@ -1,5 +1,4 @@
-//! The nearest of some items that somebody else found: candidates of an approximate index, put into
-//! the metric's own order.
+//! Re-ranks the candidates of an approximate index by the exact metric.
 //!
 //! Scores are worked out pair by pair in f64, from differences where the space has them: there are
 //! too few candidates for a matrix product to pay, nothing has to be prepared over all items, and

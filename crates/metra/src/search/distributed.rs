@@ -1,4 +1,4 @@
-//! Passes that compare rows with queries where the rows lie: the nearest rows, and hard negatives.
+//! Distributed search: the nearest rows of a corpus to a batch of queries, and hard negatives.
 //!
 //! Queries travel embedded; rows are embedded where they are read. Both sides are moved by one
 //! centre that travels along, so that scores of different shards come from the same arithmetic and

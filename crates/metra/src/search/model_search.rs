@@ -1,4 +1,4 @@
-//! What a model does for its user: embed items and queries, and search.
+//! The model's methods for embedding items and queries, and for exact search.
 
 use super::top_k::{Neighbours, top_k};
 use crate::Result;

@@ -1,6 +1,5 @@
-//! What people can say without naming classes: these two belong together, this one is nearer than
-//! that one, this pair is nearer than that pair. The kinds can be mixed, as Qwise's
-//! semi-supervised form does.
+//! Similar and dissimilar pairs, triplets and quadruplets of rows. The kinds can be mixed, as in
+//! Qwise's semi-supervised form.
 
 use super::judgements::{Judgement, Judgements};
 use super::relevance::Relevance;

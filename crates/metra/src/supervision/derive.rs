@@ -1,4 +1,5 @@
-//! The one table of what can be made from what.
+//! Derives one kind of supervision from another: triplets from labels, quadruplets from a class
+//! tree, and so on.
 //!
 //! | given | relevance | labels | triplets | quadruplets |
 //! | --- | --- | --- | --- | --- |

@@ -1,5 +1,5 @@
-//! What is relevant to what: labels, graded judgements between queries and items, pairs, triplets
-//! and quadruplets, orderings of classes and class trees.
+//! Supervision: labels, graded judgements between queries and items, pairs, triplets and
+//! quadruplets, orderings of classes and class trees.
 //!
 //! Learners of ranking see [`Relevance`] only: uniform pairs without a list of pairs, and a test
 //! whether an item is relevant to a query. It need be neither symmetric nor transitive, and queries
@@ -63,11 +63,11 @@ impl SupervisionKind {
     pub(crate) const RELEVANCE: &'static [Self] =
         &[Self::Labels, Self::Judgements, Self::SimilarPairs];
 
-    /// Several in words: `labels, relevance judgements or similar pairs`, or `nothing`.
+    /// Several in words: `labels, relevance judgements or similar pairs`, or `none (unsupervised)`.
     pub fn words(kinds: &[Self]) -> String {
         let words: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         match words.split_last() {
-            None => "nothing".to_owned(),
+            None => "none (unsupervised)".to_owned(),
             Some((last, [])) => last.clone(),
             Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         }

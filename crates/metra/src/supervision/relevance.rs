@@ -1,4 +1,5 @@
-//! The view of supervision that learners of ranking need.
+//! The [`Relevance`] trait: which items are relevant to which queries, with uniform sampling of
+//! relevant pairs.
 
 use crate::data::RowId;
 

@@ -1,4 +1,4 @@
-//! Laws that every learner keeps, as a suite that anyone who writes one can run.
+//! Conformance tests that every method must pass, for authors of new methods too.
 //!
 //! ```
 //! use metra::methods::Lda;

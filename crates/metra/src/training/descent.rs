@@ -1,5 +1,5 @@
-//! The course of a learner that works in steps: progress, validation on the way, early stopping and
-//! the best state kept.
+//! The training loop of iterative methods: progress, validation on the way, early stopping, and the
+//! best state.
 
 use super::parameters::{Bound, parameters};
 use super::{Progress, Run};
@@ -11,9 +11,9 @@ parameters! {
     /// How many steps a method takes, how often it validates and when it stops.
     #[derive(Copy)]
     pub struct Schedule {
-        /// Steps at most: minibatches, or steps over all rows.
+        /// Maximum number of optimisation steps: minibatches, or full-batch steps.
         steps: u64 = 1000,
-        /// Validate this many times along the way and keep the best map.
+        /// Number of validations during training; the best map is kept.
         checks: u64 = 10,
         /// Stop after this many validations without a new best.
         patience: u64 = 4 => Bound::AtLeast(1.0),

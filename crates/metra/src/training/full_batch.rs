@@ -1,5 +1,5 @@
-//! Losses over all rows at once: a map of all of them, the loss's slope by every mapped row, carried
-//! back to the map, and quasi-Newton steps with both.
+//! Losses over all rows at once: the gradient with respect to the mapped rows, carried back to the
+//! map, and quasi-Newton steps with it.
 //!
 //! With slopes S (rows × rank) of the loss by the mapped rows Z = X Lᵀ, the slope by L is Sᵀ X. Rows are
 //! read in blocks wherever they lie; only mapped rows are kept.

@@ -54,13 +54,14 @@ parameters! {
     pub struct KernelSpec {
         /// The kernel.
         kernel: KernelKind = KernelKind::ExponentialChiSquare,
-        /// Width of rbf and exp-chi2, in mean distances of training rows.
+        /// Kernel width, as a multiple of the mean squared (rbf) or χ² (exp-chi2) distance between
+        /// training rows.
         width: f64 = 2.0 => Bound::Above(0.0),
         /// Power of the polynomial kernel.
         degree: u64 = 2 => Bound::Between(1.0, 20.0),
         /// Added to the inner product of the polynomial kernel, relative to the mean squared length.
         offset: f64 = 1.0 => Bound::AtLeast(0.0),
-        /// At most this many training rows serve as landmarks; more rows are then approximated.
+        /// Maximum number of landmark rows (Nyström approximation if there are more training rows).
         landmarks: usize = 2000 => Bound::AtLeast(2.0),
     }
 }

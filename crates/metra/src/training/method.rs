@@ -1,4 +1,4 @@
-//! What a method is: parameters with a name, and a way from a data set to a map.
+//! The [`Method`] trait: named parameters, and `fit`, which learns a map from a data set.
 
 use super::local_sgd::LocalSgd;
 use super::parameters::Parameters;

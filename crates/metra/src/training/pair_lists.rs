@@ -1,4 +1,4 @@
-//! Listed pairs of rows, those of a row side by side, and how a loss over their distances moves the rows.
+//! Lists of row pairs grouped by row, and the gradient of a loss over their distances.
 //!
 //! A loss over squared distances has a weight for every pair, its slope by the distance. The slope by a
 //! row is then the sum over its pairs, in both directions, of 2·weight·(difference). It is summed row by
@@ -8,7 +8,7 @@ use crate::data::RowId;
 use crate::linalg::{RowBuf, Rows, vectorized};
 use rayon::prelude::*;
 
-/// PairLists from rows to other rows, those of a row side by side.
+/// Edges from rows to other rows, those of a row side by side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PairLists {
     /// Where the edges of each row begin, and the end of all.

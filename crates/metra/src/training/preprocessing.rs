@@ -34,7 +34,7 @@ pub struct Recipe(Vec<Ingredient>);
 
 /// Words that recipes may use, with their meanings.
 pub const WORDS: &[(&str, &str)] = &[
-    ("none", "the vectors as they are"),
+    ("none", "the input vectors"),
     ("l2", "divide each vector by its length"),
     ("sqrt", "square root of each value (histograms)"),
     ("log:A", "log(1 + A·x) of each value"),
@@ -43,19 +43,22 @@ pub const WORDS: &[(&str, &str)] = &[
         "centre-groups",
         "subtract the training mean of the row's group (camera)",
     ),
-    ("scale", "divide each column by its deviation in training"),
-    ("pca:R", "project onto the R directions of largest variance"),
+    (
+        "scale",
+        "divide each column by its standard deviation in training",
+    ),
+    ("pca:R", "PCA to R components"),
     (
         "whiten:R",
-        "the same, each direction divided by its deviation",
+        "PCA to R components, each scaled to unit variance",
     ),
     (
         "chi2:N",
-        "N = 1, 2 or 3: 2N + 1 features a value whose inner product is the χ² kernel (histograms)",
+        "approximate χ² feature map (histograms): 2N + 1 features per value, N = 1, 2 or 3",
     ),
     (
         "kernel:K:L",
-        "coordinates in the space of kernel K (linear, rbf, chi2, exp-chi2, intersection) by at \
+        "kernel PCA coordinates for kernel K (linear, rbf, chi2, exp-chi2, intersection) with at \
          most L landmarks",
     ),
 ];

@@ -1,4 +1,4 @@
-//! The circumstances of one fit: its seed, who observes it, who validates it.
+//! The context of one fit: its seed, a progress observer and a validation callback.
 
 use crate::model::Map;
 use crate::{Error, Result};

@@ -1,6 +1,5 @@
-//! The vectors as stepwise training sees them: as they are, in exactly reduced coordinates, or in
-//! coordinates of a kernel's feature space; with the scale of the data, a start in these
-//! coordinates and the way back.
+//! The coordinates of iterative training (the input, exactly reduced ones, or those of a kernel),
+//! with the scale of the data, the initial map and the way back.
 
 use super::discriminant::discriminant;
 use super::kernel::KernelAxes;

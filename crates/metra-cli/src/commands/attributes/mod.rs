@@ -33,7 +33,7 @@ enum Verb {
     List(List),
     /// Rank rows by one attribute
     Rank(rank::Rank),
-    /// Find rows like one, but with more or less of some attributes
+    /// Find rows similar to a given row, with more or less of some attributes
     Like(like::Like),
     /// Measure how many pairs of rows each attribute orders as the orderings of classes say
     Eval(eval::Eval),

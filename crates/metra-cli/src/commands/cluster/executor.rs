@@ -10,7 +10,7 @@ use metra_engine::cluster::executor::{ExecutorOptions, JoinedExecutor, run};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Join a scheduler and run tasks, until a signal ends it.
+/// Run an executor: join a scheduler and run its tasks, until stopped.
 #[derive(Args)]
 pub(super) struct Executor {
     /// The scheduler to join
@@ -23,11 +23,11 @@ pub(super) struct Executor {
     /// or with 0.0.0.0 the one that the scheduler sees)
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
-    /// Tasks at the same time (default: one a core)
+    /// Tasks at the same time (default: one per core)
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// Folder for results of tasks; a folder of its own in it is removed at the end (default: the
-    /// ranker's temporary folder)
+    /// Folder for the results of tasks; a subfolder is created there and removed at the end
+    /// (default: the system's temporary folder)
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
     /// Memory for the engine's own operators (default: 70 % of the machine's)

@@ -22,11 +22,11 @@ pub(crate) struct Cluster {
 
 #[derive(Subcommand)]
 enum Part {
-    /// Take jobs and hand out their tasks, until a signal ends it
+    /// Run the scheduler: accept jobs and assign their tasks, until stopped
     Scheduler(scheduler::Scheduler),
-    /// Join a scheduler and run tasks, until a signal ends it
+    /// Run an executor: join a scheduler and run its tasks, until stopped
     Executor(executor::Executor),
-    /// Show who is there and what runs
+    /// List executors and running jobs
     Status(status::Status),
 }
 

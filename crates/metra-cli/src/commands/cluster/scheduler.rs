@@ -8,7 +8,7 @@ use clap::Args;
 use metra_engine::cluster::scheduler::{SchedulerOptions, run};
 use std::net::SocketAddr;
 
-/// Take jobs and hand out their tasks, until a signal ends it.
+/// Run the scheduler: accept jobs and assign their tasks, until stopped.
 #[derive(Args)]
 pub(super) struct Scheduler {
     /// Where to listen; port 0 takes a free one

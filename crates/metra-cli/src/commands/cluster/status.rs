@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 /// Jobs shown in text; JSON has all.
 const JOBS: usize = 10;
 
-/// Show who is there and what runs.
+/// List executors and running jobs.
 #[derive(Args)]
 pub(super) struct Status {
     /// The scheduler, as df://host:port
     cluster: SchedulerAddress,
-    /// Check builds and run a small job: two tasks a slot that only answer
+    /// Check builds and run a small job: two tasks per slot that only answer
     #[arg(long = "try")]
     tried: bool,
     /// Milliseconds that each of these tasks lasts

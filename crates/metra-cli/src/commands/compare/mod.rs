@@ -30,8 +30,8 @@ const SOME_FAILED: u8 = 3;
 /// Compare methods: settings chosen on validation parts with equal budgets, all judged alike.
 #[derive(Args)]
 #[command(
-    after_help = "An experiment file (.toml) in place of the vectors says all of it: \
-    docs/formats/experiment.md. Interrupted comparisons go on with the same command. \
+    after_help = "DATA may be an experiment file (.toml) that sets all options: \
+    docs/formats/experiment.md. Run the same command again to resume an interrupted comparison. \
     Exit code 3: finished, but some method failed."
 )]
 pub(crate) struct Compare {
@@ -41,33 +41,34 @@ pub(crate) struct Compare {
     splitting: SplitArgs,
     #[command(flatten)]
     evaluation: EvaluationArgs,
-    /// Methods by comma (default: all that can learn from the data, without kernels); of an
-    /// experiment file, the names of those to compare
+    /// Methods to compare, comma-separated (default: all non-kernel methods that fit the
+    /// supervision); with an experiment file, a subset of its methods by name
     #[arg(long, value_delimiter = ',')]
     methods: Vec<String>,
-    /// Preparation before every method, steps joined by +; euclid then competes with and without
+    /// Preprocessing for every method, steps joined by +; the baselines are also run without it
     #[arg(long, value_name = "STEPS", default_value = "none")]
     prepare: Recipe,
     /// The method that all are compared with (default: the better of euclid and cosine on
     /// validation)
     #[arg(long, value_name = "METHOD")]
     base: Option<String>,
-    /// Most settings that a method may try on each split
+    /// Maximum number of settings tried per method and split
     #[arg(long, value_name = "N", default_value_t = TRIALS)]
     trials: usize,
-    /// Successive halving: one setting in N goes on with N times more steps
+    /// Successive halving with factor N: the best 1/N of the settings continue with N times the
+    /// steps
     #[arg(long, value_name = "N")]
     halving: Option<u32>,
     /// Folder for log, results and report (default: NAME-comparison)
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write a page in Markdown too: tables and findings, no single rows
+    /// Also write a Markdown report: tables and findings, no individual queries
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// Forget what an earlier run of this comparison has done
+    /// Start over: discard the log of an earlier run of this comparison
     #[arg(long)]
     fresh: bool,
-    /// Do not measure time and memory of a fit of each method alone
+    /// Skip the separate measurement of each method's fitting time and memory
     #[arg(long)]
     no_cost: bool,
     #[cfg(feature = "images")]

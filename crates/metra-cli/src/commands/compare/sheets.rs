@@ -31,24 +31,25 @@ const MOST_BYTES: usize = 3_000_000;
 /// Sheets of what was found.
 #[derive(Args, Clone, Default)]
 pub(super) struct Sheeted {
-    /// Draw ranked sheets of base and best into the report and beside it, from images whose paths start
-    /// in this folder (`.` where `metra features` was run here); both are fitted once more
-    #[arg(long, value_name = "ROOT", help_heading = "Sheets of images")]
+    /// Add images of the ranked results of the baseline and the best method to the report and
+    /// beside it; image paths are relative to this folder (`.` where `metra features` was run
+    /// here); both are fitted once more
+    #[arg(long, value_name = "ROOT", help_heading = "Result images")]
     pub(super) sheets: Option<PathBuf>,
     /// Column of the images' paths
     #[arg(
         long,
         value_name = "COLUMN",
         default_value = "path",
-        help_heading = "Sheets of images"
+        help_heading = "Result images"
     )]
     sheet_path: String,
-    /// Sheets of so many queries drawn by the seed, and of as many that the best does worst on
+    /// Number of random queries to show, and of the queries that the best method does worst on
     #[arg(
         long,
         value_name = "N",
         default_value_t = 6,
-        help_heading = "Sheets of images"
+        help_heading = "Result images"
     )]
     sheet_queries: usize,
 }

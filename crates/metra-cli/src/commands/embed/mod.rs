@@ -45,8 +45,13 @@ pub(crate) struct Embed {
     normalise: bool,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Write numbers of 16 bits
-    #[arg(long, requires = "cluster", help_heading = "Cluster")]
+    /// With --cluster: write 16-bit floats
+    #[arg(
+        long,
+        requires = "cluster",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     f16: bool,
 }
 

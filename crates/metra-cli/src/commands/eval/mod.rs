@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 /// Measure a model's ranking, or a TREC run.
 #[derive(Args)]
 pub(crate) struct Eval {
-    /// The model file, or `euclid` or `cosine` for the vectors as they are
+    /// The model file, or `euclid` or `cosine` on the input vectors
     #[arg(required_unless_present = "run")]
     model: Option<PathBuf>,
     /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
@@ -44,47 +44,48 @@ pub(crate) struct Eval {
     qrels: QrelsArgs,
     #[command(flatten)]
     comparisons: ComparisonArgs,
-    /// A tree of classes, one edge a line: child, parent; with --classifier it adds hierarchical
+    /// Class tree, one edge per line: child, parent; with --classifier it adds hierarchical
     /// accuracy
     #[arg(long, value_name = "FILE", requires_all = ["label", "classifier"])]
     taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
-    /// Search among the rows of the same file that have this value instead (repeatable)
+    /// Use the rows of the same file with this value as the gallery (repeatable)
     #[arg(long, value_name = "FILTER")]
     gallery_where: Vec<Filter>,
     /// Evaluate this TREC run against --qrels; no model is needed
     #[arg(long, value_name = "FILE", requires = "qrels", conflicts_with = "data")]
     run: Option<PathBuf>,
-    /// Compare with this base, query by query: euclid or cosine on the vectors as they are
-    /// (default with pairs, triplets and quadruplets: euclid)
+    /// Baseline for a paired comparison: euclid or cosine on the input vectors (default with pairs,
+    /// triplets and quadruplets: euclid)
     #[arg(long, value_name = "SCORE")]
     base: Option<Space>,
-    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera
+    /// Evaluation protocol: leave-one-out, single-shot, cross-camera
     #[arg(long)]
     protocol: Option<Protocol>,
-    /// Judge by classes found, with each split's training part as reference: gaussian,
-    /// gaussian:SHARE (of the pooled covariance) or knn:K
+    /// Evaluate classification accuracy instead of ranking: knn:K, gaussian, or gaussian:SHARE
+    /// (shrinkage towards the pooled covariance), trained on each split's training part
     #[arg(long, conflicts_with = "protocol", requires = "splits")]
     classifier: Option<Classifier>,
-    /// Re-rank by k-reciprocal neighbours before measuring, the base as well: `default`, or some of
-    /// k1=20,k2=6,lambda=0.3
+    /// Re-rank by k-reciprocal neighbours before measuring, the baseline as well: `default`, or any
+    /// of k1=20,k2=6,lambda=0.3
     #[arg(long, value_name = "SETTINGS", conflicts_with_all = ["run", "classifier", "pairs", "triplets", "quadruplets"])]
     rerank: Option<Rerank>,
-    /// How often the single-shot protocol draws images
+    /// Number of random draws of the single-shot protocol
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
     /// Evaluate on the test part of every split of this file
     #[arg(long, value_name = "FILE")]
     splits: Option<PathBuf>,
-    /// Measures, by comma (map, p@1, ndcg@10, cmc@5, mrr, auc, minp, …)
+    /// Measures, comma-separated (map, p@1, ndcg@10, cmc@5, mrr, auc, minp, …)
     #[arg(long, value_delimiter = ',')]
     measures: Vec<Measure>,
-    /// Tied items: `expected` over all their orders, or as `trec` has it (id descending)
+    /// Ties: `expected` (mean over all orders of tied items) or `trec` (trec_eval's order, id
+    /// descending)
     #[arg(long, default_value = "expected", value_parser = ties)]
     ties: Ties,
-    /// nDCG's gain of a grade: `linear`, or `exponential` for 2^grade − 1
+    /// nDCG gain: `linear` (grade) or `exponential` (2^grade − 1)
     #[arg(long, default_value = "linear", value_parser = gain)]
     gain: GradeGain,
     /// Count queries with nothing relevant as 0 instead of leaving them out
@@ -98,8 +99,14 @@ pub(crate) struct Eval {
     seed: u64,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Table of queries with the same columns (default: the items themselves, or --where)
-    #[arg(long, value_name = "TABLE", help_heading = "Cluster")]
+    /// With --cluster: table of query vectors with the same columns (default: the items themselves,
+    /// or the rows of --where)
+    #[arg(
+        long,
+        value_name = "TABLE",
+        help_heading = "Cluster",
+        hide_short_help = true
+    )]
     query_table: Option<String>,
 }
 

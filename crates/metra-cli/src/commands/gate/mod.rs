@@ -21,7 +21,7 @@ use metra_files::{Filter, NarrowingRule, read_splits};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Decide whether a candidate may replace the base, from queries that neither has learned from.
+/// Decide whether a candidate may replace the baseline, from queries that neither was trained on.
 ///
 /// Both rank the same held-out queries. The candidate ships only if the whole 95 % interval of its
 /// gain lies above 0 and above --min-gain. Slices (by class size or number of relevant items, and by
@@ -32,10 +32,10 @@ use std::process::ExitCode;
 /// 5 a gain below --min-gain; 6 nothing to gain; 7 a slice gets worse (with --no-worse-slice).
 #[derive(Args)]
 pub(crate) struct Gate {
-    /// What serves today: euclid, cosine or dot on the vectors as they are, or a model file
+    /// The baseline that serves today: euclid, cosine or dot on the input vectors, or a model file
     #[arg(long, value_name = "BASE")]
     base: PathBuf,
-    /// What may replace it: a model file, or a score
+    /// The candidate that may replace it: a model file, or a score
     #[arg(long, value_name = "MODEL")]
     candidate: PathBuf,
     /// Held-out vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
@@ -53,23 +53,23 @@ pub(crate) struct Gate {
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
-    /// Search among the rows of the same file that have this value instead (repeatable)
+    /// Use the rows of the same file with this value as the gallery (repeatable)
     #[arg(long, value_name = "FILTER", requires = "data")]
     gallery_where: Vec<Filter>,
-    /// Ask only the test part of a split of this file, as `metra train` held it out
+    /// Use only the test part of a split of this file, as `metra train` held it out
     #[arg(long, value_name = "FILE", conflicts_with = "gallery_where")]
     splits: Option<PathBuf>,
     /// Which split of the file, counted from 0
     #[arg(long, value_name = "N", requires = "splits", default_value_t = 0)]
     split: usize,
-    /// Who is searched for by whom: leave-one-out, single-shot, cross-camera; with --splits also
+    /// Evaluation protocol: leave-one-out, single-shot, cross-camera; with --splits also
     /// against-training
     #[arg(long)]
     protocol: Option<Protocol>,
-    /// How often the single-shot protocol draws images
+    /// Number of random draws of the single-shot protocol
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
-    /// Re-rank both by k-reciprocal neighbours: `default`, or some of k1=20,k2=6,lambda=0.3
+    /// Re-rank both by k-reciprocal neighbours: `default`, or any of k1=20,k2=6,lambda=0.3
     #[arg(long, value_name = "SETTINGS")]
     rerank: Option<Rerank>,
     /// Measure to decide by (default: map with labels, ndcg@10 with qrels)
@@ -78,13 +78,13 @@ pub(crate) struct Gate {
     /// The gain that must be shown: the interval's lower end must reach it
     #[arg(long, value_name = "GAIN", default_value_t = 0.0)]
     min_gain: f64,
-    /// Look at the values of this column of the queries apart (repeatable)
+    /// Report the values of this column of the queries separately (repeatable)
     #[arg(long = "slice", value_name = "COLUMN")]
     slices: Vec<String>,
     /// Do not ship where a slice gets reliably worse
     #[arg(long)]
     no_worse_slice: bool,
-    /// How many of the queries that fall most are listed
+    /// Number of the worst regressions that are listed
     #[arg(long, value_name = "N", default_value_t = 10)]
     worst: usize,
     /// Seed of the protocol's draws and of the bootstrap

@@ -27,9 +27,10 @@ pub(crate) struct Pages {
 enum Verb {
     /// Take a screenshot of each address, into a folder of screenshots named by their time
     Shoot(shoot::Shoot),
-    /// Learn which regions of a page matter, and where a change begins
+    /// Learn which regions of a page matter, and the score threshold above which a change is
+    /// reported
     Learn(learn::Learn),
-    /// Score successive screenshots, say which changed, draw where
+    /// Score successive screenshots, report which changed, and draw where
     Changes(changes::Changes),
 }
 

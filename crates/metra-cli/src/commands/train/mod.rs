@@ -45,7 +45,7 @@ pub(crate) struct Train {
     /// State the CPU time of one fit with the chosen settings
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     timing: bool,
-    /// Write a report: one HTML file with tables, curves and queries won and lost
+    /// Write an HTML report: tables, curves, and the queries that improved or worsened
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     /// Where to write the model
@@ -53,7 +53,8 @@ pub(crate) struct Train {
     output: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Rounds of a method that takes steps: shards learn alone and are averaged after each
+    /// Rounds of local SGD (iterative methods): shards train separately and are averaged after each
+    /// round
     #[arg(
         long,
         value_name = "N",
@@ -62,7 +63,7 @@ pub(crate) struct Train {
         hide_short_help = true
     )]
     rounds: u64,
-    /// Rows of a random sample that all shards learn from beside their own
+    /// Number of randomly sampled rows that every shard trains on in addition to its own
     #[arg(
         long,
         value_name = "N",
@@ -71,7 +72,7 @@ pub(crate) struct Train {
         hide_short_help = true
     )]
     common: usize,
-    /// File that keeps the state after every round; a run that was killed goes on from there
+    /// Checkpoint file, written after every round; an interrupted run resumes from it
     #[arg(
         long,
         value_name = "FILE",

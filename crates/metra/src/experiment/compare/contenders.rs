@@ -1,4 +1,4 @@
-//! Who competes where nobody says more than names.
+//! The default list of methods of a comparison, with their grids.
 
 use crate::Result;
 use crate::experiment::definition::{ComparedMethod, Experiment, is_base};

@@ -1,4 +1,4 @@
-//! The log of a comparison: one JSON object a line, written as each trial ends.
+//! The log of a comparison: one JSON object per line, written as each trial ends.
 //!
 //! Entries are found by a key made of what decides their outcome (learner, settings, preparation,
 //! scores, split and steps), so a comparison that was interrupted goes on where it stopped, and one

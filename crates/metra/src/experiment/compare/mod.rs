@@ -3,14 +3,14 @@
 //!
 //! [`crate::Experiment::run`] works through trials and fits on several threads, writes each to a [`Log`]
 //! as it ends, and takes from the log what an earlier run has already done. What it gives does not
-//! depend on threads, on interruptions or on the order in which trials end. `course` says what is
+//! depend on threads, on interruptions or on the order in which trials end. `schedule` says what is
 //! to be done next for a method on a split, `run` does it, `summary` makes [`Results`] of it.
 
 mod contenders;
-mod course;
 mod log;
 mod results;
 mod run;
+mod schedule;
 mod state;
 mod summary;
 

@@ -1,4 +1,4 @@
-//! What a comparison found, as it is kept in `results.json` and as reports read it.
+//! Results of a comparison, as they are stored in `results.json` and read by reports.
 //!
 //! Nothing here depends on the clock, on the number of threads or on the order in which trials
 //! ended, so that a comparison that was interrupted gives the same bytes as one that was not. What

@@ -3,9 +3,9 @@
 //! Every fit runs on one thread of its own, so that its CPU time can be told from the others', and
 //! as many run at once as there are threads.
 
-use super::course::Next;
 use super::log::{Log, Reached, Record};
 use super::results::Results;
+use super::schedule::Next;
 use super::state::{Job, State, Task, Work};
 use super::summary;
 use crate::experiment::cost::{peak_memory, product_seconds, timed_on_thread};
@@ -321,7 +321,7 @@ impl Experiment<'_> {
             return Err(Error::parameter("split", expected, split));
         }
         let state = State::new(self, log)?;
-        Ok(match state.course(split, number).next() {
+        Ok(match state.schedule(split, number).next() {
             Next::Judge(combination, best) => {
                 Some((number, self.chosen(number, combination, best)?))
             }

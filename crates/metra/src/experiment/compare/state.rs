@@ -1,9 +1,9 @@
-//! What is known of every method on every split, what is open, and the keys by which the log knows
-//! it.
+//! The state of a comparison: finished and pending trials of every method on every split, and their
+//! keys in the log.
 
-use super::course::{Best, Course, Next, Stage, Tried};
 use super::log::{Log, Record};
 use super::results::{Cost, Costs};
+use super::schedule::{Best, Next, Stage, TrialSchedule, Tried};
 use super::summary;
 use crate::experiment::definition::Experiment;
 use crate::experiment::study::Chosen;
@@ -37,7 +37,7 @@ pub(super) enum Work {
 /// What is known of every method on every split.
 pub(super) struct State {
     methods: usize,
-    courses: Vec<Course>,
+    schedules: Vec<TrialSchedule>,
     /// Work that can be begun.
     pub(super) open: BTreeSet<Job>,
     /// Trials and fits that are done.
@@ -47,7 +47,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(experiment: &Experiment<'_>, log: &Log) -> Result<Self> {
         let methods = experiment.methods.len();
-        let mut courses = Vec::new();
+        let mut schedules = Vec::new();
         for split in 0..experiment.splits.len() {
             for (number, method) in experiment.methods.iter().enumerate() {
                 let combinations = experiment.combinations(number).len();
@@ -56,13 +56,13 @@ impl State {
                     .parameters()
                     .get("steps")
                     .and_then(|s| s.parse().ok());
-                courses.push(Course::new(combinations, steps, experiment.halving));
-                debug_assert_eq!(courses.len(), split * methods + number + 1);
+                schedules.push(TrialSchedule::new(combinations, steps, experiment.halving));
+                debug_assert_eq!(schedules.len(), split * methods + number + 1);
             }
         }
         let mut state = State {
             methods,
-            courses,
+            schedules,
             open: BTreeSet::new(),
             known: 0,
         };
@@ -74,12 +74,12 @@ impl State {
         Ok(state)
     }
 
-    pub(super) fn course(&self, split: usize, method: usize) -> &Course {
-        &self.courses[split * self.methods + method]
+    pub(super) fn schedule(&self, split: usize, method: usize) -> &TrialSchedule {
+        &self.schedules[split * self.methods + method]
     }
 
     pub(super) fn total(&self) -> usize {
-        self.courses.iter().map(Course::total).sum()
+        self.schedules.iter().map(TrialSchedule::total).sum()
     }
 
     /// Take from the log what it has, until something is open.
@@ -92,19 +92,19 @@ impl State {
     ) -> Result<()> {
         let combinations = experiment.combinations(method);
         loop {
-            let course = &mut self.courses[split * self.methods + method];
-            match course.next() {
+            let schedule = &mut self.schedules[split * self.methods + method];
+            match schedule.next() {
                 Next::Trials(stages) => {
                     let mut any = false;
                     for stage in stages {
                         let Stage::Trial { rung, combination } = stage else {
                             continue;
                         };
-                        let last_step = course.last_step(rung);
+                        let last_step = schedule.last_step(rung);
                         let tried = &combinations[combination];
                         let key = experiment.trial_key(split, method, tried, last_step)?;
                         if let Some(found) = log.find(&key).and_then(tried_of) {
-                            course.record(rung, combination, found);
+                            schedule.record(rung, combination, found);
                             self.known += 1;
                             any = true;
                         } else {
@@ -154,16 +154,16 @@ impl State {
         match job.stage {
             Stage::Judge => self.known += 1,
             Stage::Trial { rung, combination } => {
-                let course = &mut self.courses[split * self.methods + method];
-                let last_step = course.last_step(rung);
+                let schedule = &mut self.schedules[split * self.methods + method];
+                let last_step = schedule.last_step(rung);
                 let tried = &experiment.combinations(method)[combination];
                 let key = experiment.trial_key(split, method, tried, last_step)?;
                 if let Some(found) = log.find(&key).and_then(tried_of) {
-                    course.record(rung, combination, found);
+                    schedule.record(rung, combination, found);
                 }
                 self.known += 1;
                 // The rest of the rung is open or on its way; only its end opens anything.
-                if !matches!(course.next(), Next::Trials(stages) if stages.iter().any(|stage| {
+                if !matches!(schedule.next(), Next::Trials(stages) if stages.iter().any(|stage| {
                     matches!(stage, Stage::Trial { rung: other, .. } if *other == rung)
                 })) {
                     self.take_known(experiment, log, split, method)?;
@@ -179,7 +179,7 @@ impl State {
             method,
             stage,
         } = job;
-        let course = self.course(split, method);
+        let schedule = self.schedule(split, method);
         let name = &experiment.methods[method].name;
         let place = match experiment.splits.len() {
             1 => String::new(),
@@ -189,12 +189,12 @@ impl State {
             Stage::Trial { rung, combination } => {
                 let tried = experiment.combinations(method).swap_remove(combination);
                 let text: Vec<String> = tried.iter().map(|(n, v)| format!("{n}={v}")).collect();
-                let last_step = course.last_step(rung);
+                let last_step = schedule.last_step(rung);
                 let steps = last_step.map_or(String::new(), |s| format!(" ({s} steps)"));
                 let work = Work::Trial { tried, last_step };
                 (format!("{}{steps}", text.join(" ")), work)
             }
-            Stage::Judge => match course.next() {
+            Stage::Judge => match schedule.next() {
                 Next::Judge(combination, best) => {
                     let chosen = experiment.chosen(method, combination, best)?;
                     ("test".into(), Work::Judge(chosen))
@@ -219,9 +219,9 @@ impl State {
             .map(|method| {
                 (0..experiment.splits.len())
                     .map(|split| {
-                        let course = self.course(split, method);
-                        let trials = course.trials();
-                        Ok(match course.next() {
+                        let schedule = self.schedule(split, method);
+                        let trials = schedule.trials();
+                        Ok(match schedule.next() {
                             Next::Judge(combination, best) => {
                                 let chosen = experiment.chosen(method, combination, best)?;
                                 let key = experiment.judge_key(split, method, &chosen)?;
@@ -257,7 +257,7 @@ impl Experiment<'_> {
         let state = State::new(self, log)?;
         let mut names = Vec::new();
         for (number, method) in self.methods.iter().enumerate() {
-            if let Next::Judge(combination, best) = state.course(0, number).next() {
+            if let Next::Judge(combination, best) = state.schedule(0, number).next() {
                 let key = self.judge_key(0, number, &self.chosen(number, combination, best)?)?;
                 if log.cost(&key).is_none() {
                     names.push(method.name.clone());
@@ -278,7 +278,7 @@ impl Experiment<'_> {
                 cpu_seconds: spent.get(method.name.as_str()).copied().unwrap_or(0.0),
                 ..Cost::default()
             };
-            if let Next::Judge(combination, best) = state.course(0, number).next() {
+            if let Next::Judge(combination, best) = state.schedule(0, number).next() {
                 let key = self.judge_key(0, number, &self.chosen(number, combination, best)?)?;
                 if let Some(Record::Judged { fit_seconds, .. }) = log.find(&key) {
                     cost.fit_cpu_seconds = *fit_seconds;

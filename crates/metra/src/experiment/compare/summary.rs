@@ -1,4 +1,5 @@
-//! From outcomes to results: means, paired intervals against base and best, claims.
+//! Summarises the outcomes of trials: means, paired confidence intervals against the baseline and
+//! the best method, and whether claims hold.
 
 use super::log::{Reached, Record};
 use super::results::{

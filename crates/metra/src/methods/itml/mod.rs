@@ -22,7 +22,7 @@ use crate::training::{Method, Progress, Run};
 use crate::{Error, Result};
 use faer::Mat;
 
-/// The matrix to stay near to.
+/// Prior matrix: identity or the inverse covariance (whitening).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prior {
     /// Euclid.
@@ -38,7 +38,7 @@ impl Choice for Prior {
     ];
 }
 
-/// How constraints are met.
+/// Solver: batch (cyclic Bregman projections) or online (one pass).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Projections {
     /// Cycles of Bregman projections over all pairs, to the optimum.
@@ -60,25 +60,25 @@ parameters! {
     /// pairs). Use it where few pairs are known and the prior is good; prepare with pca above some
     /// hundred dimensions.
     pub struct Itml {
-        /// Numbers in a mapped vector at most; 0 for all.
+        /// Maximum dimension of a mapped vector; 0 for full rank.
         rank: usize = 0,
-        /// How much bounds may give: large ones are nearly strict.
+        /// Slack parameter γ: larger values enforce the bounds more strictly.
         gamma: f64 = 1.0 => Bound::Above(0.0),
         /// The matrix to stay near to.
         prior: Prior = Prior::Identity,
         /// How constraints are met.
         projections: Projections = Projections::Batch,
-        /// Rate of the online form.
+        /// Learning rate of the online solver.
         rate: f64 = 0.1 => Bound::Above(0.0),
-        /// Pairs of each kind at most, drawn where there are more.
+        /// Maximum number of pairs of each kind; a random sample is used if there are more.
         pairs: usize = 2000 => Bound::AtLeast(1.0),
-        /// Similar pairs are to be nearer than this share of all pairs are.
+        /// Upper bound of the distance of similar pairs, as a quantile of all pair distances.
         near: f64 = 0.05 => Bound::BetweenZeroAndOne,
-        /// Dissimilar pairs are to be farther than this share of all pairs are.
+        /// Lower bound of the distance of dissimilar pairs, as a quantile of all pair distances.
         far: f64 = 0.95,
-        /// Cycles over all pairs at most.
+        /// Maximum number of cycles over all pairs.
         cycles: u64 = 200,
-        /// Stop where a cycle changes the multipliers by less than this share.
+        /// Stop when one cycle changes the multipliers by less than this fraction.
         tolerance: f64 = 1e-3 => Bound::BetweenZeroAndOne,
     }
 }
@@ -86,7 +86,7 @@ parameters! {
 impl Method for Itml {
     const NAME: &'static str = "itml";
     const SUMMARY: &'static str =
-        "Matrix nearest to Euclid that keeps bounds on the distances of pairs.";
+        "Mahalanobis matrix closest to a prior (LogDet) that meets distance bounds on pairs.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("gamma", &["0.1", "1", "10"])];

@@ -37,7 +37,7 @@ parameters! {
 
 impl Method for KernelLfda {
     const NAME: &'static str = "kernel-lfda";
-    const SUMMARY: &'static str = "LFDA after a kernel: for histograms compared by χ² above all.";
+    const SUMMARY: &'static str = "Kernel LFDA, mainly for histograms with a χ² kernel.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.03", "0.1"])];

@@ -1,4 +1,4 @@
-//! Local spreads within and between classes (Sugiyama, JMLR 2007, eq. 9 to 13).
+//! Local scatter within and between classes (Sugiyama, JMLR 2007, eq. 9 to 13).
 //!
 //! A pair of one class counts by its affinity A = exp(−|x − y|²/(σ_x σ_y)), where σ is the distance
 //! to the k-th neighbour of the same class, so that far parts of a class need not come together. With

@@ -23,7 +23,8 @@ use crate::training::{Method, Run};
 use crate::{Error, Result};
 use local::local_spread;
 
-/// How long the directions are.
+/// Scaling of the directions: plain (unit within-class scatter) or weighted (also by the square
+/// root of the eigenvalue).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scaling {
     /// The spread within classes is the same along all of them.
@@ -54,12 +55,14 @@ parameters! {
     /// for d). Use it instead of `lda` where classes have several clusters, or where fewer classes
     /// than useful directions hold `lda` back; with two rows a class both are the same.
     pub struct Lfda {
-        /// Numbers in a mapped vector; with the weighted scaling fewer where fewer directions
+        /// Dimension of a mapped vector; with the weighted scaling less if fewer directions
         /// separate.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Added to the local spread within classes, relative to its mean variance. Search .01 to 3.
+        /// Ridge added to the local within-class scatter, relative to its mean variance. Search .01
+        /// to 3.
         ridge: f64 = 0.1 => Bound::AtLeast(0.0),
-        /// A row's scale is the distance to this neighbour of its class.
+        /// The local scale of a row is the distance to its k-th nearest neighbour in its class;
+        /// this is k.
         neighbours: usize = 7 => Bound::AtLeast(1.0),
         /// How long the directions are.
         scaling: Scaling = Scaling::Plain,
@@ -97,7 +100,7 @@ impl Lfda {
 impl Method for Lfda {
     const NAME: &'static str = "lfda";
     const SUMMARY: &'static str =
-        "Directions in which classes differ most relative to the spread of near rows inside.";
+        "LDA with local scatter: only nearby rows of a class are kept together.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];

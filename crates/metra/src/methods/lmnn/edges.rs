@@ -1,4 +1,4 @@
-//! Who is compared with whom: targets of each row inside its class, impostors outside.
+//! The target neighbours of every row inside its class, and its impostors outside.
 
 use crate::Result;
 use crate::data::{Corpus, RowId, Subset};

@@ -1,4 +1,4 @@
-//! The objective over listed impostors, and its slope by every mapped row.
+//! The objective over listed impostors, and its gradient with respect to the mapped rows.
 //!
 //! Every edge gets a weight first: a target that of pulling and one for each impostor within its margin,
 //! an impostor minus one for each target that it violates.

@@ -65,30 +65,31 @@ parameters! {
     /// search O(n²·rank); memory O(n·(rank + impostors)) and never n². Use it as the baseline that
     /// everybody knows; WARCA and FRML rank better where the top of a long ranking counts.
     pub struct Lmnn {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Targets of a row: its nearest rows of its own class, as the data are; all of them where there
-        /// are no more.
+        /// Number of target neighbours per row: its nearest rows of the same class in the input
+        /// space.
         neighbours: usize = 3 => Bound::AtLeast(1.0),
-        /// Weight of pulling targets near; what is left of 1 pushes impostors away.
+        /// Weight of the pull term; the push term has weight 1 − pull.
         pull: f64 = 0.5 => Bound::BelowOne,
         /// How far behind targets impostors must be, where targets are at mean squared distance 1 at
         /// the start.
         margin: f64 = 0.3 => Bound::Above(0.0),
-        /// Impostors of a row that are kept at most, nearest first; the fact `left_out` says how many
-        /// were not.
+        /// Maximum number of impostors kept per row, nearest first; the fact `left_out` counts the
+        /// others.
         impostors: usize = 300 => Bound::AtLeast(1.0),
-        /// Whether data are scaled to unit mean squared distance of targets.
+        /// Scale the data to unit mean squared distance of targets.
         scaled: bool = true,
-        /// What is compared: vectors, or scores of attributes learned from orderings of classes first.
+        /// Input space: vectors, or the scores of attributes that are learned first from orderings
+        /// of classes.
         on: Compared = Compared::Vectors,
-        /// Weight of |w|² of those scores' learner.
+        /// `lambda` of the attributes' learner, where `on` is not vectors.
         attribute_lambda: f64 = 3e-3 => Bound::Above(0.0),
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
         /// Steps between two searches for impostors.
         refresh: u64 = 10 => Bound::AtLeast(1.0),
-        /// Stop where a step lets the objective fall by less than this share of it.
+        /// Stop when one step decreases the objective by less than this fraction.
         tolerance: f64 = 1e-4 => Bound::BelowOne,
     }
     shared {

@@ -28,24 +28,26 @@ parameters! {
     /// pairs (fewer rows than dimensions: n for d). Use it where classes are far from Gaussian and
     /// rows some ten thousand at most.
     pub struct Mfa {
-        /// Numbers in a mapped vector; fewer where there are fewer pairs across borders.
+        /// Maximum dimension of a mapped vector; less if there are fewer pairs across class
+        /// borders.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Added to the spread of near pairs inside classes, relative to its mean variance. Search
-        /// .01 to 3.
+        /// Ridge added to the scatter of near pairs inside classes, relative to its mean variance.
+        /// Search .01 to 3.
         ridge: f64 = 0.1 => Bound::AtLeast(0.0),
-        /// Rows of its own class that each row is drawn to: the paper's k1.
+        /// Number of nearest rows of its own class that each row is pulled to (k1 in the paper).
         near: usize = 5 => Bound::AtLeast(1.0),
-        /// Pairs across the border of each class that are pushed apart: the paper's k2.
+        /// Number of nearest pairs across the border of each class that are pushed apart (k2 in the
+        /// paper).
         far: usize = 100 => Bound::AtLeast(1.0),
-        /// How long the directions are.
+        /// Scaling of the directions: plain (unit within-class scatter) or weighted (also by the
+        /// square root of the eigenvalue).
         scaling: Scaling = Scaling::Plain,
     }
 }
 
 impl Method for Mfa {
     const NAME: &'static str = "mfa";
-    const SUMMARY: &'static str =
-        "Directions that part near rows of different classes and keep near ones of a class.";
+    const SUMMARY: &'static str = "Directions that separate nearby rows of different classes and keep those of one class together.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];

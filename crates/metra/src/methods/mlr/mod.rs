@@ -47,7 +47,7 @@ parameters! {
     /// the solver's steps; memory O(n·d + rounds·d²). Use it where average precision itself is to be
     /// optimised over some thousand rows; FRML and WARCA come as far in a fraction of the time.
     pub struct Mlr {
-        /// Numbers in a mapped vector at most; 0 for all that the metric has.
+        /// Maximum dimension of a mapped vector; 0 for full rank.
         rank: usize = 0,
         /// What a wrong ranking costs.
         loss: RankingLoss = RankingLoss::Auc,
@@ -55,11 +55,11 @@ parameters! {
         cost: f64 = 100.0 => Bound::Above(0.0),
         /// Whether only a weight for each column is learned.
         diagonal: bool = false,
-        /// Rows taken at most, drawn where there are more.
+        /// Maximum number of training rows; a random sample is used if there are more.
         rows: usize = 5000 => Bound::AtLeast(2.0),
-        /// Rounds at most: each adds a constraint.
+        /// Maximum number of rounds; each adds a constraint.
         rounds: u64 = 50 => Bound::AtLeast(1.0),
-        /// Stop where a new constraint is violated by at most this much more than the slack.
+        /// Stop when a new constraint is violated by at most this much more than the slack.
         tolerance: f64 = 0.01 => Bound::Above(0.0),
     }
 }

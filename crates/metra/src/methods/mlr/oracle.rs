@@ -1,5 +1,5 @@
-//! The ranking of one query that violates the most: the maximum over all rankings of its loss plus its
-//! score.
+//! The separation oracle: the most violated ranking of one query, which is the maximum over all
+//! rankings of its loss plus its score.
 //!
 //! A ranking scores Σ y_ij (s_i − s_j)/(p·n) over its p relevant items i and n irrelevant items j, with
 //! y = 1 where i comes first and −1 otherwise. Only how relevant and irrelevant items interleave matters:

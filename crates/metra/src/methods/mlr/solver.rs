@@ -1,4 +1,5 @@
-//! The metric over the constraints so far: min ½‖W‖² + C·ξ over W ⪰ 0 with ⟨W, Ψ_k⟩ ≥ Δ_k − ξ.
+//! Solves the quadratic programme over the current constraints: min ½‖W‖² + C·ξ over W ⪰ 0 with ⟨W,
+//! Ψ_k⟩ ≥ Δ_k − ξ.
 //!
 //! ADMM (Lim, McFee & Lanckriet 2013): one copy of W has the constraints, solved by their dual, which has
 //! as many variables as constraints; the other one is projected onto the semidefinite matrices; they are

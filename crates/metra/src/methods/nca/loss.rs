@@ -1,4 +1,5 @@
-//! Minus the mean chance of picking a row of one's own class, and its slope by every mapped row.
+//! The NCA loss, minus the mean probability of picking a row of the same class, and its gradient
+//! with respect to the mapped rows.
 //!
 //! Two passes over all pairs in blocks of rows. The first one takes each row's normaliser and chance P_i.
 //! With them the pull between two rows is known from their distance alone,

@@ -32,19 +32,19 @@ parameters! {
     /// O(batch²·rank + batch·d·rank), and memory does not grow with the number of rows. Use it for
     /// classification by neighbours with few rows and low ranks.
     pub struct Nca {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 32 => Bound::AtLeast(1.0),
         /// Rows in a batch; 0 takes all rows in every step.
         batch: usize = 0,
-        /// Rows of a class in a batch.
+        /// Rows per class in a batch.
         per_class: usize = 8 => Bound::AtLeast(2.0),
-        /// Weight of |L|², which is a penalty for sharp choices.
+        /// L2 regularisation of the map.
         lambda: f64 = 0.0 => Bound::AtLeast(0.0),
-        /// Adam's rate at the start where batches are drawn; it falls linearly to 0.
+        /// Initial learning rate (Adam) if batches are drawn; it decays linearly to 0.
         rate: f64 = 0.01 => Bound::Above(0.0),
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
-        /// Stop where a step over all rows lets the objective fall by less than this share of it.
+        /// Stop when one full-batch step decreases the objective by less than this fraction.
         tolerance: f64 = 1e-5 => Bound::BelowOne,
     }
     shared {
@@ -56,7 +56,7 @@ parameters! {
 impl Method for Nca {
     const NAME: &'static str = "nca";
     const SUMMARY: &'static str =
-        "Low-rank map under which rows most likely pick neighbours of their own class.";
+        "Low-rank map that maximises the probability that a nearest neighbour has the same class.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rank", &["16", "32"]), ("lambda", &["0", "1e-4", "1e-3"])];

@@ -38,34 +38,39 @@ parameters! {
         /// Weight of |w|² beside the mean loss, for vectors at unit mean squared distance from
         /// their mean.
         lambda: f64 = 3e-3 => Bound::Above(0.0),
-        /// C of the form |w|² + C·Σ loss instead; 0 for lambda.
+        /// If above 0, minimise |w|² + C·Σ loss with this C instead of using lambda.
         cost: f64 = 0.0 => Bound::AtLeast(0.0),
-        /// Half-width h of the hinge's rounded corner.
+        /// Half-width h of the smoothed part of the hinge.
         smoothing: f64 = 0.05 => Bound::Above(0.0),
-        /// Which pairs of ordered rows are asked for.
+        /// Ordered pairs of rows that become constraints: all, neighbours (adjacent levels) or
+        /// none.
         pairs: PairScheme = PairScheme::None,
-        /// Which quadruplets are drawn beside them.
+        /// Quadruplets that are sampled as constraints.
         quadruplets: Quads = Quads::Class,
-        /// Quadruplets to draw for each attribute.
+        /// Number of quadruplets to sample per attribute.
         count: usize = 20_000,
-        /// What is said of rows of one level.
+        /// Equality constraints: none, level (all rows of one level) or classes (different classes
+        /// of one level).
         light: Light = Light::None,
-        /// Margin, from the levels between two rows.
+        /// Margin as a function of the level difference of two rows: unit (1), gap, root or
+        /// inverse.
         margin: ByGap = ByGap::Unit,
-        /// Weight of a constraint, from the levels between two rows.
+        /// Weight of a constraint as a function of the level difference: unit (1), gap, root or
+        /// inverse.
         weight: ByGap = ByGap::Unit,
-        /// In what the scorers are linear.
+        /// Kernel of the scoring functions.
         kernel: KernelKind = KernelKind::Linear,
-        /// Width of an exponential kernel, relative to the mean (squared or χ²) distance.
+        /// Kernel width, as a multiple of the mean squared (rbf) or χ² (exp-chi2) distance between
+        /// training rows.
         width: f64 = 1.0 => Bound::Above(0.0),
-        /// Rows that may span a kernel's scorers.
+        /// Maximum number of landmark rows of the kernel.
         landmarks: usize = 2000 => Bound::AtLeast(1.0),
     }
 }
 
 impl Method for Attributes {
     const NAME: &'static str = "attributes";
-    const SUMMARY: &'static str = "One number an attribute, from orderings of classes by it.";
+    const SUMMARY: &'static str = "One learned score per attribute, from orderings of classes.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Orderings];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("lambda", &["0.003", "0.01"])];

@@ -1,5 +1,5 @@
 //! Qwise: metrics from comparisons of pairs, "these two are nearer than those two". Law, Thome &
-//! Cord, "Quadruplet-wise Image Similarity Learning", ICCV 2013, as told in Cord's slides of
+//! Cord, "Quadruplet-wise Image Similarity Learning", ICCV 2013, as described in Cord's slides of
 //! 3 December 2013. [`Attributes`] is its use for relative attributes.
 //!
 //! Departs from the slides: light constraints use the rounded hinge with margin 0 (the slides print
@@ -71,23 +71,23 @@ parameters! {
     pub struct Qwise {
         /// What is learned.
         form: QwiseForm = QwiseForm::Diagonal,
-        /// Numbers in a block, for form=blocks: a divisor of the dimension, at most 4096.
+        /// Columns per block, for form=blocks: a divisor of the dimension, at most 4096.
         block: usize = 1,
-        /// Numbers in a mapped vector at most, for form=full.
+        /// Maximum dimension of a mapped vector, for form=full.
         directions: usize = 64 => Bound::AtLeast(1.0),
         /// Weight of |w|² (of the trace for form=full) beside the mean loss.
         lambda: f64 = 1e-4 => Bound::Above(0.0),
-        /// C of the form ½|w|² + C·Σ loss instead; 0 for lambda.
+        /// If above 0, minimise ½|w|² + C·Σ loss with this C instead of using lambda.
         cost: f64 = 0.0 => Bound::AtLeast(0.0),
-        /// How much a similar or dissimilar pair counts beside a quadruplet.
+        /// Weight of a similar or dissimilar pair relative to a quadruplet.
         pair_cost: f64 = 1.0 => Bound::Above(0.0),
-        /// Half-width h of the hinge's rounded corner.
+        /// Half-width h of the smoothed part of the hinge.
         smoothing: f64 = 0.05 => Bound::Above(0.0),
-        /// Quadruplets to draw where they are not given.
+        /// Number of quadruplets to sample if none are given.
         count: usize = 20_000 => Bound::AtLeast(1.0),
-        /// Constraints to begin with; those that are violated are added until none is.
+        /// Initial size of the active set; violated constraints are added until none remains.
         active: usize = 20_000 => Bound::AtLeast(1.0),
-        /// Steps at most, for form=full.
+        /// Maximum number of optimisation steps, for form=full.
         iterations: usize = 300 => Bound::AtLeast(1.0),
     }
 }
@@ -109,7 +109,7 @@ static BLOCK_SPACES: [Space; LARGEST_BLOCK + 1] = {
 impl Method for Qwise {
     const NAME: &'static str = "qwise";
     const SUMMARY: &'static str =
-        "Weights of columns or blocks, or a matrix, from comparisons of pairs.";
+        "Weights of columns or blocks, or a full matrix, from comparisons of pairs (quadruplets).";
     const NEEDS: &'static [SupervisionKind] = &[
         SupervisionKind::Labels,
         SupervisionKind::Judgements,

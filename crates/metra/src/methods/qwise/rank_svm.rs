@@ -33,10 +33,11 @@ parameters! {
         /// Weight of |w|² beside the mean loss, for vectors at unit mean squared distance from
         /// their mean.
         lambda: f64 = 1e-2 => Bound::Above(0.0),
-        /// C of the paper's ½|w|² + C·Σ loss instead; 0 for lambda.
+        /// If above 0, minimise ½|w|² + C·Σ loss with this C (the form of the paper) instead of
+        /// using lambda.
         cost: f64 = 0.0 => Bound::AtLeast(0.0),
-        /// Which rows are said to be similar: those of one level, those of different classes of
-        /// one level, or none.
+        /// Similarity constraints: level (all rows of one level), classes (different classes of one
+        /// level) or none.
         similar: Light = Light::Level,
     }
 }
@@ -66,7 +67,7 @@ impl RankSvm {
 impl Method for RankSvm {
     const NAME: &'static str = "rank-svm";
     const SUMMARY: &'static str =
-        "One linear ranking function an attribute, by squared hinges over pairs.";
+        "One linear ranking function per attribute (RankSVM, squared hinge).";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Orderings];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("lambda", &["0.003", "0.01", "0.03"])];

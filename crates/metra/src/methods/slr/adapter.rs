@@ -31,19 +31,20 @@ parameters! {
     /// O(queries·items·d), the start O((queries + items)·d² + d³); memory is one more copy of the
     /// items.
     pub struct SlrAdapter {
-        /// Holds queries near the identity, relative to the mean eigenvalue of their Gram matrix.
-        /// Several are tried on the validation part in one fit. Search .1 to 10.
+        /// Ridge penalty on the deviation of the query map from the identity, relative to the mean
+        /// eigenvalue of the Gram matrix. Several are tried on the validation part in one fit.
+        /// Search .1 to 10.
         ridge: Ridges = Ridges::one(0.3),
-        /// The same for items, as a multiple of `ridge`.
+        /// The ridge penalty of items, as a multiple of `ridge`.
         item_ridge: f64 = 0.1 => Bound::Above(0.0),
-        /// Iterations, at most: the validation part may stop earlier.
+        /// Maximum number of iterations; the validation part may stop it earlier.
         iterations: u64 = 10,
-        /// Least similarity wanted of relevant pairs, where relevant pairs now have mean 1 and all
-        /// pairs mean 0.
+        /// Similarity that relevant pairs should exceed, on a scale where relevant pairs have mean
+        /// 1 before training and all pairs mean 0.
         above: f64 = 1.7,
-        /// Greatest similarity wanted of other pairs on the same scale.
+        /// Similarity that other pairs should stay below, on the same scale.
         below: f64 = 0.3,
-        /// Whether more is wanted of pairs of higher grade.
+        /// Scale the target of relevant pairs with their grade.
         grades: bool = true,
     }
 }
@@ -55,7 +56,7 @@ const LEAST_UNIT: f64 = 0.01;
 impl Method for SlrAdapter {
     const NAME: &'static str = "slr-adapter";
     const SUMMARY: &'static str =
-        "Map of queries alone, regressed towards the identity; items stay as they are.";
+        "Linear map for queries only, regularised towards the identity; items are unchanged.";
     const NEEDS: &'static [SupervisionKind] =
         &[SupervisionKind::Labels, SupervisionKind::Judgements];
     const GRID: &'static [(&'static str, &'static [&'static str])] =

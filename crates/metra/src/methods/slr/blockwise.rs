@@ -1,4 +1,4 @@
-//! The adaptive target without the n × n matrix.
+//! Blockwise computation of the adaptive target, without the n × n matrix.
 //!
 //! With factors the current similarities are Ŷ = Z_L Z_Rᵀ. They are made block by block, clipped
 //! to the target of Alg. 1 (step 5) and multiplied at once with what the solve needs of them:

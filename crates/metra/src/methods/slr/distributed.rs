@@ -1,4 +1,4 @@
-//! The adaptive step where the rows lie elsewhere: rows of a shard against the embedded rows of all.
+//! The adaptive step on a distributed corpus: the rows of a shard against the embedded rows of all.
 //!
 //! The n × n target is worked through in pairs of blocks, as it is in memory. A shard owns a block of
 //! its rows; all other blocks are the embedded rows, of rank numbers each, which are collected once a

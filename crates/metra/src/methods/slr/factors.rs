@@ -1,5 +1,5 @@
-//! Similarities of a given rank in whitened coordinates: the best of a fixed target, and what is
-//! made of the factors in the end.
+//! Low-rank factors of the similarity in whitened coordinates: the best ones for a fixed target,
+//! and their conversion to maps.
 //!
 //! In whitened coordinates M̂ = P^(-1/2) M P^(-1/2) the penalised problem is ‖M̂ − N‖² with
 //! N = P^(1/2) X̃ᵀYX̃ P^(1/2), so that its best solution of rank r is N's truncated singular value

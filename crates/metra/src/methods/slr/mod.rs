@@ -49,7 +49,8 @@ use side::{Inverse, Side};
 use sketch::{Draw, Sketch};
 use target::{Target, Thresholds};
 
-/// What similarities are regressed to.
+/// Regression target: fixed (1 for relevant pairs, 0 for others) or adaptive (clipped at the
+/// thresholds).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Targets {
     /// 1 for relevant pairs and 0 for others, eq. 2.
@@ -63,18 +64,19 @@ impl Choice for Targets {
         &[("fixed", Targets::Fixed), ("adaptive", Targets::Adaptive)];
 }
 
-/// What the adaptive target is solved for.
+/// The unknown of the adaptive target: factors (M = LRᵀ, Alg. 3) or whole (all of M, then truncated
+/// to the rank; Alg. 1 and 2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     /// M = LRᵀ, one factor after the other: Alg. 3.
     Factors,
     /// All of M, cut down to the rank in the end: Alg. 1, and Alg. 2 when compressed.
-    FullBatch,
+    Whole,
 }
 
 impl Choice for Form {
     const ALL: &'static [(&'static str, Self)] =
-        &[("factors", Form::Factors), ("whole", Form::FullBatch)];
+        &[("factors", Form::Factors), ("whole", Form::Whole)];
 }
 
 /// Whether queries and items share a map.
@@ -104,35 +106,39 @@ parameters! {
     /// shared by training and use: it takes seconds and is mostly best by cosine. With fewer rows
     /// than dimensions prepare with pca first: it works on d × d matrices.
     pub struct Slr {
-        /// Numbers in a mapped vector, at most; a fixed target of few classes gives fewer.
+        /// Maximum dimension of a mapped vector; a fixed target of few classes gives less.
         rank: usize = 64 => Bound::AtLeast(1.0),
         /// What similarities are regressed to.
         target: Targets = Targets::Adaptive,
-        /// What the adaptive target is solved for.
+        /// The unknown of the adaptive target: factors (M = LRᵀ, Alg. 3) or whole (all of M, then
+        /// truncated to the rank; Alg. 1 and 2).
         form: Form = Form::Factors,
         /// Added to the eigenvalues of the Gram matrix, relative to their mean. Several are tried
         /// on the validation part in one fit, at the cost of one decomposition. Search .001 to 3.
         ridge: Ridges = Ridges::one(0.1),
-        /// How the Gram matrix is inverted.
+        /// Inversion of the Gram matrix: ridge, or truncated (drop the eigenvalues below the
+        /// ridge).
         inverse: Inversion = Inversion::Ridge,
-        /// Iterations of the adaptive target, at most: the validation part may stop earlier.
+        /// Maximum number of iterations of the adaptive target; the validation part may stop it
+        /// earlier.
         iterations: u64 = 10,
-        /// Least similarity wanted of relevant pairs, where the target adapts.
+        /// Similarity that relevant pairs should exceed, for the adaptive target.
         above: f64 = 1.0,
-        /// Greatest similarity wanted of other pairs, where the target adapts.
+        /// Similarity that other pairs should stay below, for the adaptive target.
         below: f64 = 0.0,
-        /// Whether the target of a relevant pair grows with its grade.
+        /// Scale the target of a relevant pair with its grade.
         grades: bool = true,
-        /// Subtract the mean; not for text, where it lost.
+        /// Subtract the mean; set it to false for text embeddings, where it reduced quality.
         centre: bool = true,
         /// Append a constant to every vector.
         bias: bool = true,
-        /// Whether queries and items share a map. One map serves every score and was better by
-        /// cosine; two are the paper's, by dot.
+        /// Maps: one (shared, for every score), two (separate for queries and items, by dot
+        /// product, as in the paper) or auto.
         sides: Sides = Sides::Auto,
-        /// How the rows of a solve of the adaptive target are compressed.
+        /// Compression of rows: none, columns (random sample, SLR-C) or gaussian (random
+        /// projection, SLR-G).
         compression: Compression = Compression::None,
-        /// Rows (or dimensions) that compression keeps.
+        /// Number of rows (or dimensions) that compression keeps.
         samples: usize = 2000 => Bound::AtLeast(1.0),
     }
 }
@@ -140,7 +146,7 @@ parameters! {
 impl Method for Slr {
     const NAME: &'static str = "slr";
     const SUMMARY: &'static str =
-        "Bilinear similarity regressed to relevance over all pairs, in closed form.";
+        "Bilinear similarity by least-squares regression onto the relevance of all pairs.";
     const NEEDS: &'static [SupervisionKind] =
         &[SupervisionKind::Labels, SupervisionKind::Judgements];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
@@ -401,7 +407,7 @@ impl Path for Regression<'_> {
         let (left, right) = self.inverses(ridge);
         let rank = self.settings.rank;
         let adaptive = self.settings.target == Targets::Adaptive;
-        if adaptive && self.settings.form == Form::FullBatch {
+        if adaptive && self.settings.form == Form::Whole {
             let whole = match &self.sums {
                 Sums::Classes(sums) => {
                     let root = left.whiten(sums.as_ref());

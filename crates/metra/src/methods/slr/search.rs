@@ -1,4 +1,4 @@
-//! Ridges to try and iterations to stop after, both chosen on the validation part in one fit: the
+//! Chooses the ridge and the number of iterations on the validation part within one fit: the
 //! eigendecompositions are made once and serve all.
 
 use crate::model::Map;

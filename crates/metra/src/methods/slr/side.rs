@@ -3,7 +3,7 @@
 //!
 //! X̃ are these rows (n × d̃). One eigendecomposition of X̃ᵀX̃ serves every ridge. The ridge is put
 //! on both sides, M = (X̃ᵀX̃ + ρI)⁻¹ X̃ᵀYX̃ (X̃ᵀX̃ + ρI)⁻¹: that is eq. 3 with √ρ·I appended to the
-//! rows of either side at target 0, and it keeps the data one of least squares, so that its
+//! rows of either side at target 0, and it keeps the problem one of least squares, so that its
 //! best solution of a given rank is a truncated singular value decomposition.
 
 use crate::data::{Corpus, Keys, RowId, SCAN_ROWS};

@@ -250,7 +250,7 @@ fn adaptive_whole_equals_the_dense_alternation() {
     let set = judged();
     let data = Dataset::between(&set.queries, &set.items, &set.supervision).unwrap();
     let whole = Slr {
-        form: Form::FullBatch,
+        form: Form::Whole,
         iterations: 3,
         below: 0.1,
         ..settings()
@@ -402,7 +402,7 @@ fn compression_equals_the_dense_solution_with_the_same_sketch() {
     let target = set.grades();
     for compression in [Compression::Columns, Compression::Gaussian] {
         let compressed = Slr {
-            form: Form::FullBatch,
+            form: Form::Whole,
             iterations: 1,
             compression,
             samples: 20,
@@ -432,7 +432,7 @@ fn compression_equals_the_dense_solution_with_the_same_sketch() {
 fn as_many_samples_as_rows_are_exact() {
     let set = judged();
     let data = Dataset::between(&set.queries, &set.items, &set.supervision).unwrap();
-    for form in [Form::Factors, Form::FullBatch] {
+    for form in [Form::Factors, Form::Whole] {
         let of = |compression| {
             let settings = Slr {
                 rank: 3,
@@ -477,7 +477,7 @@ fn adaptive_targets_lower_the_loss() {
     }
     .rows(400);
     let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
-    for form in [Form::Factors, Form::FullBatch] {
+    for form in [Form::Factors, Form::Whole] {
         let settings = Slr {
             rank: 6,
             ridge: Ridges::one(1e-6),

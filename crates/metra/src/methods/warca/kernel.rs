@@ -22,7 +22,7 @@ use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
 use crate::{Error, Result};
 
-/// How the map is moved.
+/// Optimiser: adam (on kernel PCA coordinates) or preconditioned (the paper's).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Optimiser {
     /// Adam in coordinates of kernel PCA.
@@ -46,22 +46,22 @@ parameters! {
     /// thousand training images; for more, plain WARCA after `--prepare sqrt` or `chi2:1` costs a
     /// fraction.
     pub struct KernelWarca {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 100 => Bound::AtLeast(1.0),
         /// Margin by which irrelevant items must be farther, where relevant pairs are at mean
-        /// distance 1. A kernel's space has room to keep a small one without learning anything.
+        /// distance 1. A small margin is met trivially in a kernel space.
         margin: f64 = 1.0 => Bound::Above(0.0),
         /// Strength of the regulariser.
         lambda: f64 = 3e-4 => Bound::AtLeast(0.0),
         /// How the map is moved.
         optimiser: Optimiser = Optimiser::Adam,
-        /// Rate at the start; it falls linearly to 0. Preconditioned steps want about 3.
+        /// Initial learning rate; it decays linearly to 0. Preconditioned steps need about 3.
         rate: f64 = 0.01 => Bound::Above(0.0),
-        /// Relevant pairs in a minibatch.
+        /// Relevant pairs per minibatch.
         batch: usize = 512 => Bound::AtLeast(1.0),
-        /// Items drawn as possible negatives for a minibatch.
+        /// Number of items sampled as possible negatives per minibatch.
         pool: usize = 512 => Bound::AtLeast(1.0),
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
     }
     shared {
@@ -91,7 +91,7 @@ impl KernelWarca {
 
 impl Method for KernelWarca {
     const NAME: &'static str = "kernel-warca";
-    const SUMMARY: &'static str = "WARCA after a kernel: for histograms compared by χ² above all.";
+    const SUMMARY: &'static str = "Kernel WARCA, mainly for histograms with a χ² kernel.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["1", "1.4"]), ("start", &["pca", "lda"])];

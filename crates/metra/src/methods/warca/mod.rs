@@ -33,7 +33,7 @@ use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
 use crate::training::{Method, Run};
 use faer::Mat;
 
-/// What keeps the map in bounds.
+/// Regulariser: aon (‖WWᵀ − I‖²) or frobenius (‖W‖²).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Regulariser {
     /// ‖WWᵀ − I‖², approximately orthonormal rows.
@@ -55,28 +55,29 @@ parameters! {
     /// memory does not grow with the number of rows, so it serves corpora larger than memory. Use it
     /// when the first answers matter most and a closed form such as LDA leaves room.
     pub struct Warca {
-        /// Numbers in a mapped vector.
+        /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
         /// Margin by which irrelevant items must be farther, where relevant pairs are at mean
         /// distance 1.
         margin: f64 = 0.25 => Bound::Above(0.0),
         /// Strength of the regulariser. 1e-4 for known classes; more for new identities.
         lambda: f64 = 1e-4 => Bound::AtLeast(0.0),
-        /// Adam's rate at the start; it falls linearly to 0.
+        /// Initial learning rate (Adam); it decays linearly to 0.
         rate: f64 = 0.01 => Bound::Above(0.0),
-        /// Relevant pairs in a minibatch.
+        /// Relevant pairs per minibatch.
         batch: usize = 512 => Bound::AtLeast(1.0),
-        /// Items drawn as possible negatives for a minibatch.
+        /// Number of items sampled as possible negatives per minibatch.
         pool: usize = 512 => Bound::AtLeast(1.0),
-        /// How a rank is estimated.
+        /// Rank estimate: pool (violators in a shared pool), exact (all items) or sequential (tries
+        /// until the first violator).
         sampling: Sampling = Sampling::Pool,
-        /// Which violators push.
+        /// Violators that contribute to the gradient: all, or one drawn at random.
         violators: Violators = Violators::All,
-        /// Weights of ranks.
+        /// Rank weights: harmonic (top-heavy), uniform (AUC), or a list.
         weights: RankWeights = RankWeights::Harmonic,
         /// What keeps the map in bounds.
         regulariser: Regulariser = Regulariser::Aon,
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
         /// Subtract the training mean before mapping; matters for cosine and dot only.
         centre: bool = true,

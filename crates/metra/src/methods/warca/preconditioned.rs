@@ -1,4 +1,5 @@
-//! Eq. 25: steps on the coefficients A of the training rows (z = A k), preconditioned by K⁻¹.
+//! Preconditioned SGD of kernel WARCA (eq. 25 of the paper): steps on the coefficients A of the
+//! training rows (z = A k), preconditioned by K⁻¹.
 //!
 //! With the touched rows B and the derivative U of the loss by their embedded rows, the loss moves
 //! A′ = A − η U E_B (erratum: no factor 2), and the regulariser A′ = P A with P = I − 2λη(S − I).

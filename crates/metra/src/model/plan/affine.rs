@@ -1,4 +1,5 @@
-//! The way of an item as one affine map z = A x + b, where it is one, folded in f64.
+//! Composes the preprocessing and the map of an item into one affine map z = A x + b in f64, if
+//! they are affine.
 //!
 //! Only the items' side is needed: whatever a query goes through, its score with an item is z_q · z
 //! up to terms of one side, and z_q · (A x + b) = (Aᵀ z_q) · x + z_q · b brings the whole metric to

@@ -1,4 +1,4 @@
-//! Does a store that follows a plan give the metric's order? Counted on a sample.
+//! The share of item pairs that a plan orders as the metric does, on a sample.
 
 use super::{Distance, Plan};
 use crate::data::Batch;

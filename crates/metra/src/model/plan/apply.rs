@@ -1,5 +1,5 @@
-//! Items and queries through a plan. Numbers are worked out in f64 from the chain's mapped vectors
-//! and leave as f32, checked: a store must never be given NaN.
+//! Computes the stored vectors and the query vectors of a plan, in f64 from the mapped vectors;
+//! they leave as f32, checked: a store must never be given NaN.
 
 use super::{Affine, Distance, Form, Plan};
 use crate::data::{Batch, check_rows};

@@ -1,4 +1,4 @@
-//! What a vector store compares by, how a metric is served from it, and what a user wishes for.
+//! A store's distances, the strategies for serving a metric, and the user's constraints on a plan.
 
 use crate::model::Space;
 use crate::{Error, Result};

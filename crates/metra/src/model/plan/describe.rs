@@ -1,4 +1,4 @@
-//! A plan in words: what to store, what to ask, what it costs and what breaks it.
+//! The text description of a plan: what to store, how to query, what it costs and where it fails.
 
 use super::{Distance, Element, Form, Plan};
 

@@ -1,4 +1,5 @@
-//! The way of a vector as a list of steps, for formats that hold steps and not plans: exported files.
+//! Preprocessing, map and plan as one list of steps with adjacent affine steps merged, for exported
+//! files.
 //!
 //! Every map but the identity is a step as well, and what a plan does to a mapped query is always a
 //! division by the length, an affine map, or both. So one list says all, and neighbouring affine steps

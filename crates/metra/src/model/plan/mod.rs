@@ -1,4 +1,5 @@
-//! Plans: what a vector store must hold and be asked so that its order equals the metric's.
+//! Plans: which vectors to store and which query vectors to send, so that the ranking of a vector
+//! store equals the metric's.
 //!
 //! A metric compares mapped vectors z in its space. A store has its own distances and, often, items
 //! that nobody wants to write again. With z_q the mapped query and z = A x + b the mapped item

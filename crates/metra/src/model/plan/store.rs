@@ -1,4 +1,4 @@
-//! What vector stores can compare by and hold: the facts that a plan has to fit, each from the store's
+//! The distances, types and limits of vector stores, which a plan has to fit; each from the store's
 //! own documentation.
 
 use super::Distance;

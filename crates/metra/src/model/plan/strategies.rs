@@ -1,4 +1,5 @@
-//! Which ways a metric has, which of them fits a wish, and why the others do not.
+//! Lists the strategies for serving a metric, chooses one that meets the constraints, and says why
+//! the others do not.
 
 use super::{Affine, Distance, Form, Input, Plan, PlanConstraints, PlanReport, Strategy};
 use crate::data::Narrowing;

@@ -1,4 +1,5 @@
-//! How likely a position is looked at, found from the same item at several positions.
+//! Estimates the probability that a position is examined, from items that were shown at several
+//! positions (intervention harvesting).
 //!
 //! What stands first is clicked more because it is seen more and because it is better. The two come
 //! apart where an item was shown for the same query at two positions: its relevance is the same at

@@ -1,5 +1,5 @@
-//! All cosines between the anchors and the items of a batch, and the way of a loss's derivatives
-//! back through them, as matrix products.
+//! All cosines between the anchors and the items of a batch, and the backpropagation of a loss
+//! through them, as matrix products.
 
 use super::batch::Kind;
 use crate::linalg::{RowBuf, Rows, cross, exponential, mix, vectorized};

@@ -44,17 +44,17 @@ parameters! {
     pub struct InBatchTraining {
         /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Pull of the map towards orthonormal rows. More for new identities.
+        /// Weight of the orthonormality regulariser ‖WWᵀ − I‖²; use more for unseen identities.
         lambda: f64 = 1e-4 => Bound::AtLeast(0.0),
-        /// Adam's rate at the start; it falls linearly to 0.
+        /// Initial learning rate (Adam); it decays linearly to 0.
         rate: f64 = 0.003 => Bound::Above(0.0),
-        /// Rows in a batch, about.
+        /// Approximate number of rows per batch.
         batch: usize = 512 => Bound::AtLeast(2.0),
         /// Rows of each class in a batch, where there are labels; more where there are few classes.
         per_class: usize = 4 => Bound::AtLeast(2.0),
-        /// Items drawn uniformly beside these.
+        /// Additional items sampled uniformly into each batch.
         drawn: usize = 128,
-        /// Where training starts.
+        /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
         /// Subtract the training mean before mapping, in training as in use.
         centre: bool = true,

@@ -1,4 +1,5 @@
-//! The loss of one minibatch with its coefficients by the embedded rows, as matrix products.
+//! The loss of one minibatch and its gradient with respect to the embedded rows, as matrix
+//! products.
 //!
 //! For a pair (i, j) of S and pool items k irrelevant to i, with z = W x:
 //! loss = L(rank) · mean over violators k of (γ + d_ij − d_ik), where k violates if this is

@@ -1,6 +1,6 @@
-//! The WARP loss of a minibatch (Usunier et al. 2009, Weston et al. 2010), shared by the learners
+//! The WARP loss of a minibatch (Usunier et al. 2009, Weston et al. 2010), shared by the methods
 //! that minimise it: pairs with a relevant item, one pool of possible negatives, and the loss with
-//! its coefficients by the embedded rows as matrix products.
+//! its gradient with respect to the embedded rows as matrix products.
 
 mod loss;
 mod weights;

@@ -1,4 +1,5 @@
-//! A model: a metric with what one must know to use and to trust it.
+//! The [`Model`] type: a metric with its input conversion, its origin, its measured gain and its
+//! match threshold.
 
 use super::{Chain, Embedding};
 use crate::data::Narrowing;

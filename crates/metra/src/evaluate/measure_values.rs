@@ -1,4 +1,4 @@
-//! From counts to measures, with exact expectations over ties.
+//! Computes the measures from counts of ranks, as expected values over all orders of tied items.
 //!
 //! Items of equal score have no order. A measure is then its expected value over all orders of the
 //! tied items, each equally likely (McSherry & Najork, *Computing information retrieval performance

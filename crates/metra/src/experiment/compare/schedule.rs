@@ -1,4 +1,5 @@
-//! What is to be done for one method on one split: trials, by halves where asked, then one fit.
+//! The schedule of one method on one split: trials, by successive halving if requested, then the
+//! final fit.
 
 use crate::model::Space;
 
@@ -44,7 +45,7 @@ pub(super) enum Next {
 
 /// The rungs of a method on a split with all results so far.
 #[derive(Debug, Clone)]
-pub(super) struct Course {
+pub(super) struct TrialSchedule {
     /// Last step of each rung; `None` for all steps.
     rungs: Vec<Option<u64>>,
     factor: usize,
@@ -52,7 +53,7 @@ pub(super) struct Course {
     tried: Vec<Vec<Option<Tried>>>,
 }
 
-impl Course {
+impl TrialSchedule {
     /// For `combinations` settings of a learner that takes `steps` (`None` for one that does not
     /// work in steps: halving would save nothing there).
     pub(super) fn new(combinations: usize, steps: Option<u64>, halving: Option<u32>) -> Self {
@@ -68,7 +69,7 @@ impl Course {
                 share *= factor as u64;
             }
         }
-        Course {
+        TrialSchedule {
             tried: vec![vec![None; combinations]; rungs.len()],
             rungs,
             factor,
@@ -155,8 +156,8 @@ mod tests {
         Tried { outcome: Ok(best) }
     }
 
-    fn open(course: &Course) -> Vec<(usize, usize)> {
-        match course.next() {
+    fn open(schedule: &TrialSchedule) -> Vec<(usize, usize)> {
+        match schedule.next() {
             Next::Trials(stages) => (stages.iter())
                 .map(|stage| match stage {
                     Stage::Trial { rung, combination } => (*rung, *combination),
@@ -169,13 +170,13 @@ mod tests {
 
     #[test]
     fn without_halving_all_are_tried_once() {
-        let mut course = Course::new(3, Some(900), None);
-        assert_eq!((course.total(), course.last_step(0)), (4, None));
-        assert_eq!(open(&course), [(0, 0), (0, 1), (0, 2)]);
-        course.record(0, 1, found(0.5));
-        assert_eq!(open(&course), [(0, 0), (0, 2)]);
-        course.record(0, 0, found(0.5));
-        course.record(
+        let mut schedule = TrialSchedule::new(3, Some(900), None);
+        assert_eq!((schedule.total(), schedule.last_step(0)), (4, None));
+        assert_eq!(open(&schedule), [(0, 0), (0, 1), (0, 2)]);
+        schedule.record(0, 1, found(0.5));
+        assert_eq!(open(&schedule), [(0, 0), (0, 2)]);
+        schedule.record(0, 0, found(0.5));
+        schedule.record(
             0,
             2,
             Tried {
@@ -183,49 +184,49 @@ mod tests {
             },
         );
         // Equal values: the earlier one.
-        assert!(matches!(course.next(), Next::Judge(0, _)));
+        assert!(matches!(schedule.next(), Next::Judge(0, _)));
     }
 
     #[test]
     fn halving_gives_more_steps_to_fewer() {
         // Nine settings by thirds: 9 with 100 steps, 3 with 300, 1 with all 900.
-        let mut course = Course::new(9, Some(900), Some(3));
-        let steps: Vec<_> = (0..3).map(|rung| course.last_step(rung)).collect();
+        let mut schedule = TrialSchedule::new(9, Some(900), Some(3));
+        let steps: Vec<_> = (0..3).map(|rung| schedule.last_step(rung)).collect();
         assert_eq!(steps, [Some(100), Some(300), None]);
-        assert_eq!(course.total(), 9 + 3 + 1 + 1);
+        assert_eq!(schedule.total(), 9 + 3 + 1 + 1);
         for combination in 0..9 {
-            course.record(0, combination, found(combination as f64));
+            schedule.record(0, combination, found(combination as f64));
         }
-        assert_eq!(open(&course), [(1, 6), (1, 7), (1, 8)]);
+        assert_eq!(open(&schedule), [(1, 6), (1, 7), (1, 8)]);
         // The leader of the first rung need not stay it.
         for (combination, value) in [(6, 3.0), (7, 2.0), (8, 1.0)] {
-            course.record(1, combination, found(value));
+            schedule.record(1, combination, found(value));
         }
-        assert_eq!(open(&course), [(2, 6)]);
-        course.record(2, 6, found(0.1));
-        assert!(matches!(course.next(), Next::Judge(6, _)));
+        assert_eq!(open(&schedule), [(2, 6)]);
+        schedule.record(2, 6, found(0.1));
+        assert!(matches!(schedule.next(), Next::Judge(6, _)));
         // A learner without steps, and one whose rungs would be too short, run to their end.
-        assert_eq!(Course::new(9, None, Some(3)).total(), 10);
-        assert_eq!(Course::new(9, Some(20), Some(3)).total(), 10);
+        assert_eq!(TrialSchedule::new(9, None, Some(3)).total(), 10);
+        assert_eq!(TrialSchedule::new(9, Some(20), Some(3)).total(), 10);
     }
 
     #[test]
     fn failures_never_win_and_all_of_them_end_it() {
-        let mut course = Course::new(2, None, None);
-        course.record(
+        let mut schedule = TrialSchedule::new(2, None, None);
+        schedule.record(
             0,
             0,
             Tried {
                 outcome: Err("first".into()),
             },
         );
-        course.record(
+        schedule.record(
             0,
             1,
             Tried {
                 outcome: Err("second".into()),
             },
         );
-        assert_eq!(course.next(), Next::Failed("first".into()));
+        assert_eq!(schedule.next(), Next::Failed("first".into()));
     }
 }
