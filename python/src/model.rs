@@ -7,7 +7,7 @@ use metra::data::{Batch, Corpus, Groups, Storage};
 use metra::evaluate::dissimilarities;
 use metra::internal::JoinedCorpus;
 use metra::linalg::RowBuf;
-use metra::model::{Chain, Embedding, LowRank, Map, Metric, Side, embed_corpus, for_each_embedded};
+use metra::model::{Chain, Embedding, LowRank, Map, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;
 use metra::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -170,7 +170,7 @@ impl Model {
     /// Numbers in a vector.
     #[getter]
     fn input_dim(&self) -> usize {
-        Metric::input_dim(&self.0.chain)
+        Embedding::input_dim(&self.0.chain)
     }
 
     /// Numbers in a mapped vector.

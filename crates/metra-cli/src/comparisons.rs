@@ -4,7 +4,7 @@ use crate::print;
 use anyhow::Result;
 use metra::data::{Corpus, Groups};
 use metra::evaluate::{Bootstrap, Comparison, agreement, separation};
-use metra::model::Metric;
+use metra::model::Chain;
 use metra::supervision::{Comparisons, Quadruplet, derive::as_quadruplet};
 use serde::Serialize;
 
@@ -36,9 +36,9 @@ impl Judge<'_> {
     /// Measure a metric, and its gain over a base, by every kind of comparison there is.
     pub(crate) fn judge(
         &self,
-        metric: &dyn Metric,
+        metric: &Chain,
         groups: Option<&Groups>,
-        base: Option<&dyn Metric>,
+        base: Option<&Chain>,
     ) -> Result<Vec<Agreement>> {
         let triplets: Vec<Quadruplet> = self
             .comparisons
@@ -62,9 +62,9 @@ impl Judge<'_> {
 
     fn pairs(
         &self,
-        metric: &dyn Metric,
+        metric: &Chain,
         groups: Option<&Groups>,
-        base: Option<&dyn Metric>,
+        base: Option<&Chain>,
     ) -> Result<Option<Agreement>> {
         let (similar, dissimilar) = (self.comparisons.similar(), self.comparisons.dissimilar());
         if similar.is_empty() && dissimilar.is_empty() {
@@ -93,9 +93,9 @@ impl Judge<'_> {
         &self,
         kind: &'static str,
         quadruplets: &[Quadruplet],
-        metric: &dyn Metric,
+        metric: &Chain,
         groups: Option<&Groups>,
-        base: Option<&dyn Metric>,
+        base: Option<&Chain>,
     ) -> Result<Agreement> {
         let bootstrap = Bootstrap {
             seed: self.seed,

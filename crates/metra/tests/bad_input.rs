@@ -7,7 +7,7 @@ use metra::data::{Batch, Corpus, MappedCorpus, MemoryCorpus, Storage, Subset};
 use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use metra::internal::check_finite;
 use metra::linalg::{RowBuf, Rows};
-use metra::model::{Chain, Embedded, Embedding, Map, Metric, Side, Space, embed_corpus};
+use metra::model::{Chain, Embedded, Embedding, Map, Side, Space, embed_corpus};
 use metra::pipeline::registry::{ENTRIES, Entry, find};
 use metra::search::top_k;
 use metra::supervision::{Labels, Supervision, SupervisionKind};

@@ -4,7 +4,7 @@ use crate::server::Server;
 use crate::tables::{answered, drawn, load, parquet, refused, save, shuffled_ids, text};
 use metra::data::{Batch, ElementMap};
 use metra::linalg::{Kernel, RowBuf};
-use metra::model::{Chain, Indefinite, KernelMap, LowRank, Map, Metric, Plan, Signs, Space, Step};
+use metra::model::{Chain, Indefinite, KernelMap, LowRank, Map, Plan, Signs, Space, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 const DIM: usize = 12;

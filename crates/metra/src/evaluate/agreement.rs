@@ -12,7 +12,7 @@
 use super::significance::{Bootstrap, Comparison, paired_bootstrap, within_rates};
 use crate::data::{Batch, Corpus, Groups, RowId};
 use crate::linalg::{BLOCK_ROWS, RowBuf};
-use crate::model::{Embedding, Metric, Space};
+use crate::model::{Chain, Embedding, Space};
 use crate::supervision::Quadruplet;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ pub struct Agreement {
 /// Measure how a metric orders the pairs of quadruplets. A tie counts half, also for a light
 /// quadruplet: a metric that takes everything for the same agrees with nobody.
 pub fn agreement(
-    metric: &dyn Metric,
+    metric: &Chain,
     corpus: &dyn Corpus,
     groups: Option<&Groups>,
     quadruplets: &[Quadruplet],
@@ -88,7 +88,7 @@ pub struct Separation {
 
 /// Measure how a metric separates similar from dissimilar pairs. Both must be there.
 pub fn separation(
-    metric: &dyn Metric,
+    metric: &Chain,
     corpus: &dyn Corpus,
     groups: Option<&Groups>,
     similar: &[[RowId; 2]],
@@ -160,7 +160,7 @@ impl Separation {
 
 /// Dissimilarity of each pair of rows; the first row is the query, the second the item.
 pub fn dissimilarities(
-    metric: &dyn Metric,
+    metric: &Chain,
     corpus: &dyn Corpus,
     groups: Option<&Groups>,
     pairs: &[[RowId; 2]],
@@ -176,10 +176,7 @@ pub fn dissimilarities(
         .map(|pairs| {
             let left = Side::gather(corpus, groups, pairs, 0)?;
             let right = Side::gather(corpus, groups, pairs, 1)?;
-            match metric.embedding() {
-                Some(embedding) => embedded(embedding, corpus, pairs, &left, &right),
-                None => one_by_one(metric, pairs, &left, &right),
-            }
+            embedded(metric, corpus, pairs, &left, &right)
         })
         .collect();
     let mut all = Vec::with_capacity(pairs.len());
@@ -216,17 +213,10 @@ impl Side {
             groups: self.groups.as_deref(),
         }
     }
-
-    fn one(&self, place: usize) -> Batch<'_> {
-        Batch {
-            rows: self.rows.rows().slice(place, place + 1),
-            groups: self.groups.as_ref().map(|g| &g[place..=place]),
-        }
-    }
 }
 
 fn embedded(
-    embedding: &dyn Embedding,
+    metric: &Chain,
     corpus: &dyn Corpus,
     pairs: &[[RowId; 2]],
     left: &Side,
@@ -240,13 +230,12 @@ fn embedded(
         }
     };
     let (mut queries, mut items) = (RowBuf::empty(1), RowBuf::empty(1));
-    (embedding.embed_queries(0, &left.batch(), &mut queries))
-        .map_err(|e| e.renumbered(named(0)))?;
-    (embedding.embed_items(0, &right.batch(), &mut items)).map_err(|e| e.renumbered(named(1)))?;
+    (metric.embed_queries(0, &left.batch(), &mut queries)).map_err(|e| e.renumbered(named(0)))?;
+    (metric.embed_items(0, &right.batch(), &mut items)).map_err(|e| e.renumbered(named(1)))?;
     (pairs.iter().enumerate())
         .map(|(place, pair)| {
             let (query, item) = (queries.row(place), items.row(place));
-            let score = match embedding.space() {
+            let score = match metric.space() {
                 Space::SquaredL2 => sum(query, item, |a, b| (a - b) * (a - b)),
                 Space::InnerProduct => -sum(query, item, |a, b| a * b),
                 Space::Cosine => {
@@ -271,21 +260,6 @@ fn embedded(
                 }
             };
             finite(score, pair)
-        })
-        .collect()
-}
-
-fn one_by_one(
-    metric: &dyn Metric,
-    pairs: &[[RowId; 2]],
-    left: &Side,
-    right: &Side,
-) -> Result<Vec<f64>> {
-    let mut score = Vec::new();
-    (pairs.iter().enumerate())
-        .map(|(place, pair)| {
-            metric.dissimilarity(&left.one(place), &right.one(place), &mut score)?;
-            finite(score.first().map_or(f64::NAN, |s| f64::from(*s)), pair)
         })
         .collect()
 }

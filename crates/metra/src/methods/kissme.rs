@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::data::{Batch, MemoryCorpus};
     use crate::linalg::{RowBuf, Rows};
-    use crate::model::{Chain, Metric};
+    use crate::model::Chain;
     use crate::supervision::{Labels, Supervision};
 
     /// Classes {(0, 0), (2, 0)}, {(0, 4), (2, 4)} and so on: relevant pairs differ by (±2, 0).

@@ -287,7 +287,7 @@ mod tests {
     use crate::data::Batch;
     use crate::data::synthetic::Nuisance;
     use crate::linalg::Rows;
-    use crate::model::{Chain, Metric};
+    use crate::model::Chain;
     use crate::supervision::{Labels, Supervision};
 
     /// W += τ q (x⁺ − x⁻)ᵀ with τ = min(C, loss/(|q|²|x⁺ − x⁻|²)), by hand.

@@ -293,7 +293,7 @@ mod tests {
     use crate::data::Batch;
     use crate::data::synthetic::Nuisance;
     use crate::linalg::Rows;
-    use crate::model::{Chain, Metric};
+    use crate::model::Chain;
     use crate::random::Stream;
     use crate::supervision::{Labels, Supervision};
 

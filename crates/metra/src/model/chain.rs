@@ -1,6 +1,6 @@
 //! A chain: fitted preprocessing, then a map, then the space in which vectors are compared.
 
-use super::{Embedding, KernelMap, LowRank, Map, Metric, Side, Space};
+use super::{Embedding, KernelMap, LowRank, Map, Side, Space};
 use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
@@ -251,12 +251,12 @@ impl Embedding for Chain {
     }
 }
 
-impl Metric for Chain {
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn dissimilarity(
+impl Chain {
+    /// Dissimilarity of every query to every item, row-major (queries × items): smaller is nearer, always.
+    ///
+    /// Law: its order equals the order by the [`Space`] over embedded vectors, wherever scores differ by
+    /// more than 1e-5 of their range.
+    pub fn dissimilarity(
         &self,
         queries: &Batch<'_>,
         items: &Batch<'_>,
@@ -301,14 +301,6 @@ impl Metric for Chain {
                 item: (at % right.len()) as u64,
                 score: out[at],
             }),
-        }
-    }
-
-    fn embedding(&self) -> Option<&dyn Embedding> {
-        match self.space {
-            // Vectors come out of the map here as well, but nothing else can search them.
-            Space::Blocks { .. } => None,
-            _ => Some(self),
         }
     }
 }
@@ -421,7 +413,6 @@ mod tests {
         let whole = chain(Space::Blocks { size: 2 });
         whole.dissimilarity(&queries, &items, &mut out).unwrap();
         assert_eq!(out, vec![4.0, 5.0]);
-        assert!(whole.embedding().is_none());
         let zero = [0.0, 0.0];
         let zeros = Batch::new(Rows::new(&zero, 2).unwrap());
         assert!(

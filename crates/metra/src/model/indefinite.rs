@@ -176,7 +176,7 @@ pub(super) fn signed_square(z: &[f32], signs: Signs) -> f64 {
 mod tests {
     use super::*;
     use crate::data::Batch;
-    use crate::model::{Chain, Map, Metric, Space};
+    use crate::model::{Chain, Map, Space};
 
     /// M = diag(4, −9), about (1, 1).
     fn chain(space: Space) -> Result<Chain> {

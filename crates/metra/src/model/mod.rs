@@ -26,28 +26,6 @@ use crate::Result;
 use crate::data::Batch;
 use crate::linalg::RowBuf;
 
-/// A dissimilarity between queries and items: smaller is nearer, always.
-///
-/// Law: where [`Metric::embedding`] is given, the order by [`Metric::dissimilarity`] equals the
-/// order by its [`Space`] over embedded vectors, wherever scores differ by more than 1e-5 of their
-/// range.
-pub trait Metric: Send + Sync {
-    /// Numbers in an input vector.
-    fn input_dim(&self) -> usize;
-
-    /// Dissimilarity of every query to every item, row-major (queries × items).
-    fn dissimilarity(
-        &self,
-        queries: &Batch<'_>,
-        items: &Batch<'_>,
-        out: &mut Vec<f32>,
-    ) -> Result<()>;
-
-    /// How to embed queries and items so that a plain vector search gives the same order; `None`
-    /// for metrics that have no finite embedding.
-    fn embedding(&self) -> Option<&dyn Embedding>;
-}
-
 /// Maps into a space that vector stores can search. Queries and items have a map each, which may
 /// differ.
 pub trait Embedding: Send + Sync {

@@ -24,7 +24,7 @@ use crate::data::{Batch, Corpus, MemoryCorpus, RowId, Storage, Subset};
 use crate::dataset::Dataset;
 use crate::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
 use crate::linalg::RowBuf;
-use crate::model::{Chain, Map, Metric, Model, Origin, Side, Space, embed_corpus};
+use crate::model::{Chain, Embedding, Map, Model, Origin, Side, Space, embed_corpus};
 use crate::random::Stream;
 use crate::search::top_k;
 use crate::supervision::{
@@ -250,17 +250,17 @@ fn order_of(chain: &Chain, items: &MemoryCorpus) -> Result<(), Broken> {
     let (asking, searched) = (Batch::new(asking), Batch::new(items.rows()));
     let mut wanted = Vec::new();
     chain.dissimilarity(&asking, &searched, &mut wanted)?;
-    let Some(embedding) = chain.embedding() else {
+    let space = chain.space();
+    if matches!(space, Space::Blocks { .. }) {
         // No vector store can search it, so that there is no second order to hold it against.
         return Ok(());
-    };
+    }
     let (mut left, mut right) = (RowBuf::empty(1), RowBuf::empty(1));
-    embedding.embed_queries(0, &asking, &mut left)?;
-    embedding.embed_items(0, &searched, &mut right)?;
-    require(left.dim() == embedding.output_dim(), || {
-        format!("{} numbers, not {}", left.dim(), embedding.output_dim())
+    chain.embed_queries(0, &asking, &mut left)?;
+    chain.embed_items(0, &searched, &mut right)?;
+    require(left.dim() == chain.output_dim(), || {
+        format!("dimension {}, not {}", left.dim(), chain.output_dim())
     })?;
-    let space = embedding.space();
     let (queries, all) = (
         MemoryCorpus::new(left.clone())?,
         MemoryCorpus::new(right.clone())?,

@@ -7,7 +7,7 @@ use crate::inputs::{Loaded, comparisons};
 use crate::print;
 use crate::ranker::Ranker;
 use anyhow::{Result, ensure};
-use metra::model::{Chain, Metric, Space};
+use metra::model::{Chain, Space};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ impl Eval {
             base => Some(base.unwrap_or(Space::SquaredL2)),
         };
         let base_chain = base.map(|space| Chain::identity(dim, space));
-        let base_metric = base_chain.as_ref().map(|chain| chain as &dyn Metric);
+        let base_metric = base_chain.as_ref();
         let report = Report {
             base: base.map(|space| space.to_string()),
             agreement: judge.judge(&chain, groups.as_ref(), base_metric)?,

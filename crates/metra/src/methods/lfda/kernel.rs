@@ -57,7 +57,7 @@ impl Method for KernelLfda {
 mod tests {
     use super::*;
     use crate::data::synthetic::Nuisance;
-    use crate::model::{Chain, Metric, Space};
+    use crate::model::{Chain, Space};
     use crate::supervision::{Labels, Supervision};
     use crate::training::{AnyMethod, KernelKind};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::{Batch, MemoryCorpus};
-use crate::model::{Chain, Metric, Space};
+use crate::model::{Chain, Space};
 use crate::supervision::Supervision;
 
 /// Rows, and their squared distance after metric-learn's map: made by tests/oracles/metric_learn/lfda.py.

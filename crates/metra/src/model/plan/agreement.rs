@@ -3,7 +3,7 @@
 use super::{Distance, Plan};
 use crate::data::Batch;
 use crate::linalg::RowBuf;
-use crate::model::{Chain, Metric};
+use crate::model::Chain;
 use crate::{Error, Result};
 
 /// Scores nearer than this share of their range have no order that f32 can promise.

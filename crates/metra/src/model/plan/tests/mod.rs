@@ -6,7 +6,7 @@ mod constraints;
 use super::*;
 use crate::data::{ElementMap, Narrowing};
 use crate::linalg::{Kernel, Rows};
-use crate::model::{Indefinite, KernelMap, LowRank, Map, Metric, Origin, Signs, Step};
+use crate::model::{Indefinite, KernelMap, LowRank, Map, Origin, Signs, Step};
 use crate::random::Stream;
 use std::collections::BTreeSet;
 
