@@ -42,6 +42,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pipeline", BELOW_PIPELINE),
     ("passes", BELOW_EXPERIMENT),
     ("experiment", BELOW_EXPERIMENT),
+    // Re-exports for the other crates; nothing in the library uses it.
+    (
+        "internal",
+        &[
+            "linalg", "data", "execute", "search", "evaluate", "training", "pipeline", "passes",
+        ],
+    ),
 ];
 
 const BELOW_TRAINING: &[&str] = &[
