@@ -69,7 +69,7 @@ impl Plan {
 
     /// What the store has to be asked with for these queries; `first` is the number of the first
     /// row, for error messages. Rows are those that the chain takes.
-    pub(crate) fn map_queries(
+    pub fn map_queries(
         &self,
         first: u64,
         batch: &Batch<'_>,
