@@ -207,16 +207,24 @@ impl Model {
         let out = PyDict::new(py);
         out.set_item("kind", &held_out.kind)?;
         out.set_item("queries", held_out.queries)?;
-        let measures = PyDict::new(py);
-        for (measure, gain) in &held_out.measures {
-            let line = PyDict::new(py);
-            line.set_item("base", gain.base)?;
-            line.set_item("learned", gain.learned)?;
-            line.set_item("low", gain.low)?;
-            line.set_item("high", gain.high)?;
-            measures.set_item(measure, line)?;
+        for (name, gains) in [
+            ("measures", &held_out.measures),
+            ("seen_items", &held_out.seen_items),
+            ("unseen_items", &held_out.unseen_items),
+        ] {
+            let measures = PyDict::new(py);
+            for (measure, gain) in gains {
+                let line = PyDict::new(py);
+                line.set_item("base", gain.base)?;
+                line.set_item("learned", gain.learned)?;
+                line.set_item("low", gain.low)?;
+                line.set_item("high", gain.high)?;
+                measures.set_item(measure, line)?;
+            }
+            if name == "measures" || !gains.is_empty() {
+                out.set_item(name, measures)?;
+            }
         }
-        out.set_item("measures", measures)?;
         Ok(Some(out))
     }
 

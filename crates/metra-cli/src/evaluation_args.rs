@@ -5,7 +5,7 @@ use crate::inputs::protocol_for;
 use anyhow::Result;
 use clap::Args;
 use metra::evaluate::Measure;
-use metra::experiment::{Classifier, EvaluationSettings, Protocol};
+use metra::experiment::{Classifier, EvaluationSettings, NewItems, Protocol};
 use metra::search::Rerank;
 
 /// Protocol and measures.
@@ -44,6 +44,16 @@ pub(crate) struct EvaluationArgs {
     /// Measure by which settings are chosen (default: map with labels, ndcg@10 with qrels)
     #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) criterion: Option<Measure>,
+    /// With qrels, choose settings for items that no training query names: yes, no, or both (the best
+    /// over all queries by which neither kind falls behind the baseline)
+    #[arg(
+        help_heading = "Evaluation",
+        long,
+        value_name = "RULE",
+        default_value_t,
+        hide_short_help = true
+    )]
+    pub(crate) new_items: NewItems,
     /// Re-rank by k-reciprocal neighbours before measuring, on validation parts too: `default`, or
     /// any of k1=20,k2=6,lambda=0.3
     #[arg(
@@ -64,6 +74,7 @@ impl Default for EvaluationArgs {
             repeats: 1,
             measures: Vec::new(),
             criterion: None,
+            new_items: NewItems::default(),
             rerank: None,
         }
     }
@@ -89,6 +100,7 @@ impl EvaluationArgs {
         )?;
         let settings = EvaluationSettings {
             rerank: self.rerank,
+            new_items: self.new_items,
             ..settings
         };
         Ok((settings, criterion))

@@ -9,7 +9,8 @@ use anyhow::Result;
 use clap::Args;
 use metra::experiment::{ComparedMethod, Experiment};
 use metra::model::Space;
-use metra::pipeline::registry;
+use metra::pipeline::registry::{self, Entry};
+use metra::supervision::Supervision;
 use metra::training::Recipe;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,9 +18,9 @@ use std::path::Path;
 /// A method with its settings.
 #[derive(Args)]
 pub(crate) struct MethodArgs {
-    /// The method that learns; `metra methods` lists them
-    #[arg(help_heading = "Method", long, default_value = "warca")]
-    pub(crate) method: String,
+    /// The method; `metra methods` lists them (default: adapter with qrels and no --rank, else warca)
+    #[arg(help_heading = "Method", long, value_name = "NAME")]
+    pub(crate) method: Option<String>,
     /// Dimension of a mapped vector; short for --set rank=N
     #[arg(help_heading = "Method", long, value_name = "N")]
     pub(crate) rank: Option<usize>,
@@ -67,6 +68,28 @@ impl MethodArgs {
         settings
     }
 
+    /// The method that was named, or the default for relevance judgements or other supervision: one
+    /// that has the parameters which were given.
+    pub(crate) fn entry(&self, judged: bool) -> Result<&'static Entry> {
+        if let Some(name) = &self.method {
+            return Ok(registry::find(name)?);
+        }
+        let default = registry::default_for(judged);
+        let given = self.settings();
+        let tuned = self.grid.iter().map(|(name, _)| name);
+        let mut names = given.keys().chain(tuned).filter(|name| *name != "prepare");
+        Ok(match names.all(|name| default.has(name)) {
+            true => default,
+            false => registry::default_for(false),
+        })
+    }
+
+    /// An error if a method was named that does not exist, before anything is read.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.method.as_deref().map(registry::find).transpose()?;
+        Ok(())
+    }
+
     /// The experiment with this one method on what was read.
     pub(crate) fn experiment<'m>(
         &self,
@@ -75,18 +98,25 @@ impl MethodArgs {
         splitting: &SplitArgs,
     ) -> Result<Experiment<'m>> {
         let data = &input.data;
+        let entry = self.entry(matches!(data.supervision(), Supervision::Judgements(_)))?;
         let holdout = splitting.kind(input);
         let splits = splitting.parts(input, holdout)?;
         let grid = self.grid.iter().map(|(name, values)| {
             let values = values.split(',').map(str::to_owned).collect();
             (name.clone(), values)
         });
+        let mut grid: Vec<(String, Vec<String>)> = grid.collect();
+        // How far an adapter may go depends on the judgements: nobody who names no method knows it.
+        let validated = splits.iter().all(|(parts, _)| !parts.validation.is_empty());
+        if self.method.is_none() && grid.is_empty() && validated && entry.name == "adapter" {
+            grid = entry.open_grid(&self.settings());
+        }
         let method = ComparedMethod {
-            name: self.method.clone(),
-            method: self.method.clone(),
+            name: entry.name.to_owned(),
+            method: entry.name.to_owned(),
             settings: self.settings(),
             recipe: self.prepare.clone(),
-            grid: grid.collect(),
+            grid,
             spaces: self.score.clone(),
             published: BTreeMap::new(),
         };
@@ -94,10 +124,10 @@ impl MethodArgs {
         let seed = splitting.seed;
         let mut experiment =
             Experiment::new(data, (splits, holdout), settings, vec![method], seed)?;
-        registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
+        entry.build(&experiment.methods[0].settings)?;
         experiment.name = format!(
             "{} on {}",
-            self.method,
+            entry.name,
             file_name(&input.files.items.table.path)
         );
         experiment.command = command_line();

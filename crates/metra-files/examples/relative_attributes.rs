@@ -8,7 +8,8 @@
 
 use metra::evaluate::{Empty, GradeGain, Measure, Ties};
 use metra::experiment::{
-    Classifier, EvaluationSettings, HoldOut, MeanAndDeviation, Portion, Protocol, hold_out,
+    Classifier, EvaluationSettings, HoldOut, MeanAndDeviation, NewItems, Portion, Protocol,
+    hold_out,
 };
 use metra::model::{Chain, Space};
 use metra::training::Recipe;
@@ -255,6 +256,7 @@ fn accuracy(
         empty: Empty::Skip,
         seed: 1,
         rerank: None,
+        new_items: NewItems::default(),
     };
     let found = data.evaluate_part(chain, &[Space::SquaredL2], units, known, &judging)?;
     let scores = found.into_iter().next().ok_or("no scores")??;

@@ -2,7 +2,7 @@
 //! METRA_DATA to the folder of the sets.
 
 use metra::evaluate::{Empty, GradeGain, Measure, Ties};
-use metra::experiment::{Classifier, EvaluationSettings, Protocol};
+use metra::experiment::{Classifier, EvaluationSettings, NewItems, Protocol};
 use metra::methods::qwise::Attributes;
 use metra::model::Space;
 use metra::{Dataset, Pipeline};
@@ -45,6 +45,7 @@ fn accuracy(folder: &OsStr, set: &str, recipe: &str, settings: &Attributes) -> [
                 empty: Empty::Skip,
                 seed: 1,
                 rerank: None,
+                new_items: NewItems::default(),
             };
             let scores = data.evaluate_part(&chain, &[Space::SquaredL2], &test, &train, &judging);
             let scores = scores.unwrap().remove(0).unwrap();

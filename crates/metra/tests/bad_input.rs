@@ -377,7 +377,7 @@ fn every_learner_fits_or_says_what_is_wrong() {
             // What learns from the same pairs wants the same.
             let known_as = match entry.name {
                 "kernel-warca" | "frml" | "kissme" | "xqda" => "warca",
-                "multi-similarity" | "supcon" | "proxy-anchor" => "warca",
+                "multi-similarity" | "supcon" | "proxy-anchor" | "adapter" => "warca",
                 "pcca" | "kernel-pcca" | "itml" | "mlapg" | "mlr" | "svmml" => "warca",
                 "oasis" | "loreta" | "lmnn" | "nca" => "warca",
                 "lfda" | "kernel-lfda" | "mfa" => "lda",

@@ -66,6 +66,7 @@ table! {
     proxy_anchor: "proxy-anchor", PROXY_ANCHOR, Labels, true, false;
     slr: "slr", &[("rank", "4"), ("iterations", "3")], Labels, true, true;
     slr_adapter: "slr-adapter", &[("ridge", "0.001"), ("iterations", "20")], Labels, true, true;
+    adapter: "adapter", &[("lambda", "0.0001"), ("rate", "0.05"), ("steps", "200")], Labels, true, false;
     qwise: "qwise", &[("count", "1500")], Labels, true, false;
     attributes: "attributes", &[("count", "1500")], Orderings, true, false;
     rank_svm: "rank-svm", &[], Orderings, true, true;

@@ -9,8 +9,7 @@ use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::experiment::{BudgetCurve, BudgetPoint, Forecast, HoldOut, LabelBudget};
-use metra::pipeline::registry;
+use metra::experiment::{BudgetCurve, BudgetPoint, Experiment, Forecast, HoldOut, LabelBudget};
 use serde::Serialize;
 
 /// See how quality grows with the number of labels, and what twice as many would bring.
@@ -90,7 +89,7 @@ impl Budget {
             self.splitting.is_single(),
             "a label budget is judged on one test part: name one of several splits with --split"
         );
-        registry::find(&self.method.method)?;
+        self.method.check()?;
         let extra = self.splitting.columns();
         (self.subject).with(&extra, common, |read| self.curve(read, common))
     }
@@ -112,18 +111,18 @@ impl Budget {
         let mut reporter = Reporter::new();
         let curve = experiment.label_budget(0, &budget, &mut reporter)?;
         reporter.finish();
-        let report = self.report(&curve, read.describe(), kind);
+        let report = self.report(&curve, &experiment, kind);
         if common.json {
             return print::json(&report);
         }
         report.print(parts.test.len())
     }
 
-    fn report(&self, curve: &BudgetCurve, data: String, kind: HoldOut) -> Report {
+    fn report(&self, curve: &BudgetCurve, experiment: &Experiment<'_>, kind: HoldOut) -> Report {
         let measure = curve.measure.to_string();
         Report {
-            data,
-            method: self.method.method.clone(),
+            data: experiment.data.text.clone(),
+            method: experiment.methods[0].method.clone(),
             holdout: kind.to_string(),
             base: curve.base.to_string(),
             settings: curve.chosen.settings.clone(),

@@ -110,14 +110,20 @@ impl Inspect {
             Some(held) => {
                 let queries = print::count(held.queries);
                 print::fact("held out", &format!("{} ({queries} queries)", held.kind))?;
-                for (measure, gain) in &held.measures {
-                    print::fact(
-                        "",
-                        &format!(
-                            "{measure:<10} {:.4} → {:.4}  gain within [{:+.4}, {:+.4}]",
-                            gain.base, gain.learned, gain.low, gain.high
-                        ),
-                    )?;
+                for (part, measures) in [
+                    ("", &held.measures),
+                    ("seen items", &held.seen_items),
+                    ("unseen items", &held.unseen_items),
+                ] {
+                    for (measure, gain) in measures {
+                        print::fact(
+                            part,
+                            &format!(
+                                "{measure:<10} {:.4} → {:.4}  gain within [{:+.4}, {:+.4}]",
+                                gain.base, gain.learned, gain.low, gain.high
+                            ),
+                        )?;
+                    }
                 }
                 Ok(())
             }

@@ -80,7 +80,7 @@ fn any_number_of_pairs_equals_the_metric() {
     let pairs: Vec<[RowId; 2]> = (0..1000)
         .map(|_| [stream.below(60), stream.below(60)])
         .collect();
-    for space in Space::ALL.into_iter().chain([Space::Blocks { size: 2 }]) {
+    for space in Space::ALL.into_iter().chain([Space::Blocks { size: 3 }]) {
         let map = Map::LowRank(LowRank::new(weights.clone(), None).unwrap());
         let chain = Chain::new(8, Vec::new(), map, space).unwrap();
         let run = |threads: usize| {

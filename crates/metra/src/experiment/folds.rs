@@ -8,7 +8,7 @@
 
 use super::holdout::{HoldOut, unfit, without_shared_items};
 use super::scores::Scores;
-use super::study::Verdicts;
+use super::verdicts::Verdicts;
 use crate::dataset::Dataset;
 use crate::random::Stream;
 use crate::supervision::Supervision;

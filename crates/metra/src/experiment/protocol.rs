@@ -2,6 +2,7 @@
 //! compute.
 
 use super::classifier::Classifier;
+use super::new_items::NewItems;
 use crate::dataset::Dataset;
 use crate::evaluate::{Empty, GradeGain, Measure, Ties};
 use crate::model::Map;
@@ -145,6 +146,8 @@ pub struct EvaluationSettings {
     pub seed: u64,
     /// Re-rank by k-reciprocal neighbours before judging.
     pub rerank: Option<Rerank>,
+    /// With judgements: which items settings are chosen for.
+    pub new_items: NewItems,
 }
 
 impl EvaluationSettings {
@@ -174,6 +177,7 @@ impl EvaluationSettings {
             empty: Empty::Skip,
             seed,
             rerank: None,
+            new_items: NewItems::default(),
         };
         Ok((judging, criterion))
     }

@@ -1,6 +1,6 @@
 //! Mean and standard deviation of results over several splits.
 
-use super::study::Verdicts;
+use super::verdicts::Verdicts;
 use crate::evaluate::Measure;
 use serde::Serialize;
 

@@ -2,16 +2,18 @@
 //! test part.
 
 use super::classifier::Classifier;
+use super::new_items::Criterion;
 use super::protocol::{EvaluationSettings, Protocol};
 use super::scores::Scores;
+use super::verdicts::Verdicts;
 use crate::dataset::Dataset;
-use crate::evaluate::{Comparison, Measure};
+use crate::evaluate::Measure;
 use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
 use crate::pipeline::{Fitted, Pipeline};
 use crate::training::{Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What is to be learned, and how it is to be chosen.
 pub(super) struct Study<'a> {
@@ -65,23 +67,6 @@ pub struct Chosen {
     pub value: Option<f64>,
     /// All trials in order.
     pub trials: Vec<Trial>,
-}
-
-/// Base and learned on the test part.
-pub struct Verdicts {
-    /// Scores of the base.
-    pub base: Scores,
-    /// Scores of the learned metric.
-    pub learned: Scores,
-    /// One comparison a measure.
-    pub rows: Vec<(Measure, Comparison)>,
-    /// The same for queries some of whose relevant items training had seen as relevant, and for
-    /// those with none; with judgements only, and where there are such queries.
-    pub seen: Vec<(Measure, Comparison)>,
-    /// See `seen`.
-    pub unseen: Vec<(Measure, Comparison)>,
-    /// The queries of `seen`; `None` without judgements.
-    pub(super) seen_queries: Option<BTreeSet<u64>>,
 }
 
 impl<'a> Study<'a> {
@@ -169,11 +154,11 @@ impl<'a> Study<'a> {
             }
             if let Some(value) = trial.value {
                 let score = &trial.space;
-                observer.note(&format!(
-                    "{}: {} {value:.4} ({score})",
-                    text.join(" "),
-                    self.criterion
-                ));
+                let found = match value < 0.0 {
+                    true => "worse than the baseline on known or new items".to_owned(),
+                    false => format!("{} {value:.4}", self.criterion),
+                };
+                observer.note(&format!("{}: {found} ({score})", text.join(" ")));
             }
             trials.push(trial);
         }
@@ -220,6 +205,7 @@ impl<'a> Study<'a> {
             measures: vec![self.criterion],
             ..self.judging.clone()
         };
+        let criterion = self.validation_criterion(train, validation, &judging)?;
         let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space)> {
             let dim = self.data.dim();
             let chain = Chain::new(dim, steps.to_vec(), map.clone(), spaces[0])?;
@@ -231,7 +217,7 @@ impl<'a> Study<'a> {
             for (space, scores) in spaces.iter().zip(scores) {
                 match scores {
                     Ok(scores) => {
-                        let value = scores.mean(self.criterion);
+                        let value = criterion.value(&scores);
                         if best.is_none_or(|(b, _)| value > b) {
                             best = Some((value, *space));
                         }
@@ -264,6 +250,22 @@ impl<'a> Study<'a> {
             value: Some(value),
             trials: Vec::new(),
         })
+    }
+
+    /// What settings are compared by on the validation part.
+    fn validation_criterion(
+        &self,
+        train: &[u64],
+        validation: &[u64],
+        judging: &EvaluationSettings,
+    ) -> Result<Criterion> {
+        let Some(seen) = self.data.seen_queries(validation, train) else {
+            return Ok(Criterion::mean(self.criterion));
+        };
+        let base = self.choose_base(train, validation)?;
+        let baseline = only(self.judge_base(&[base], validation, train, judging)?)?;
+        let rule = self.judging.new_items;
+        Ok(Criterion::by_kinds(self.criterion, rule, seen, baseline))
     }
 
     /// Fit with what was chosen on some units.
@@ -368,39 +370,6 @@ impl<'a> Study<'a> {
 
 pub(super) fn only(scores: Vec<Result<Scores>>) -> Result<Scores> {
     (scores.into_iter().next()).unwrap_or_else(|| Err(Error::Data("no scores".into())))
-}
-
-impl Verdicts {
-    pub(super) fn new(
-        base: Scores,
-        learned: Scores,
-        seen_queries: Option<BTreeSet<u64>>,
-        seed: u64,
-    ) -> Result<Self> {
-        let compare = |base: &Scores, learned: &Scores| -> Result<Vec<(Measure, Comparison)>> {
-            (base.measures().iter())
-                .map(|measure| Ok((*measure, learned.against(base, *measure, seed)?)))
-                .collect()
-        };
-        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
-        if let Some(known) = &seen_queries {
-            for (which, target) in [(true, &mut seen), (false, &mut unseen)] {
-                let base = base.filter(|q| known.contains(&q) == which);
-                if !base.queries().is_empty() {
-                    let learned = learned.filter(|q| known.contains(&q) == which);
-                    *target = compare(&base, &learned)?;
-                }
-            }
-        }
-        Ok(Verdicts {
-            rows: compare(&base, &learned)?,
-            base,
-            learned,
-            seen,
-            unseen,
-            seen_queries,
-        })
-    }
 }
 
 /// All combinations of a grid, in order; one empty combination for an empty grid.

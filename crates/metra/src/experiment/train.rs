@@ -3,7 +3,9 @@
 
 use super::cost;
 use super::definition::Experiment;
-use super::study::{Chosen, Study, Verdicts};
+use super::study::{Chosen, Study};
+use super::verdicts::Verdicts;
+use crate::evaluate::{Comparison, Measure};
 use crate::model::{HeldOut, MeasuredGain, Model, Space};
 use crate::training::Observer;
 use crate::{Error, Result};
@@ -76,19 +78,24 @@ impl<'a> Experiment<'a> {
     }
 
     fn held_out(&self, verdicts: &Verdicts) -> HeldOut {
-        let measures = verdicts.rows.iter().map(|(measure, found)| {
-            let gain = MeasuredGain {
-                base: found.base,
-                learned: found.learned,
-                low: found.low,
-                high: found.high,
-            };
-            (measure.to_string(), gain)
-        });
+        let gains = |rows: &[(Measure, Comparison)]| {
+            let gains = rows.iter().map(|(measure, found)| {
+                let gain = MeasuredGain {
+                    base: found.base,
+                    learned: found.learned,
+                    low: found.low,
+                    high: found.high,
+                };
+                (measure.to_string(), gain)
+            });
+            gains.collect()
+        };
         HeldOut {
             kind: self.holdout.to_string(),
             queries: verdicts.base.queries().len() as u64,
-            measures: measures.collect(),
+            measures: gains(&verdicts.rows),
+            seen_items: gains(&verdicts.seen),
+            unseen_items: gains(&verdicts.unseen),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! # Ok::<(), metra::Error>(())
 //! ```
 
+mod adapter;
 mod baselines;
 mod frml;
 mod itml;
@@ -37,6 +38,7 @@ mod svmml;
 pub mod warca;
 mod xqda;
 
+pub use adapter::{AdaptedSides, Adapter};
 pub use baselines::{Cosine, Euclid};
 pub use frml::{Frml, MetricRegulariser, RankLoss};
 pub use itml::{Itml, Prior, Projections};

@@ -89,6 +89,12 @@ pub struct HeldOut {
     pub queries: u64,
     /// Base, learned, difference and 95 % interval of every measure.
     pub measures: BTreeMap<String, MeasuredGain>,
+    /// The same for queries with a relevant item that training had seen as relevant, with judgements.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen_items: BTreeMap<String, MeasuredGain>,
+    /// The same for queries about new items.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unseen_items: BTreeMap<String, MeasuredGain>,
 }
 
 /// One measure before and after.

@@ -4,8 +4,8 @@ use crate::methods::qwise::{Attributes, Qwise, RankSvm};
 use crate::methods::slr::{Slr, SlrAdapter};
 use crate::methods::warca::{KernelWarca, Warca};
 use crate::methods::{
-    Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn, Loreta, Mfa,
-    Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, ProxyAnchor, SupCon, Svmml, Whitening,
+    Adapter, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn, Loreta,
+    Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, ProxyAnchor, SupCon, Svmml, Whitening,
     Xqda,
 };
 use crate::supervision::{Supervision, SupervisionKind};
@@ -60,6 +60,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry::of::<ProxyAnchor>(),
     Entry::of::<Slr>(),
     Entry::of::<SlrAdapter>(),
+    Entry::of::<Adapter>(),
     Entry::of::<Qwise>(),
     Entry::of::<Attributes>(),
     Entry::of::<RankSvm>(),
@@ -75,6 +76,14 @@ pub fn find(name: &str) -> Result<&'static Entry> {
             format!("{name:?}"),
         )
     })
+}
+
+/// The method where nobody names one: with relevance judgements one that keeps what the vectors know about
+/// items without any.
+pub fn default_for(judged: bool) -> &'static Entry {
+    const ADAPTER: &Entry = &Entry::of::<Adapter>();
+    const WARCA: &Entry = &Entry::of::<Warca>();
+    if judged { ADAPTER } else { WARCA }
 }
 
 /// Names of the methods that hold a condition with their defaults, separated by commas.

@@ -134,6 +134,8 @@ struct JudgeSection {
     measures: Vec<String>,
     /// Measure to choose by.
     criterion: Option<String>,
+    /// With qrels, settings are chosen for items that no training query names: yes, no or both (default).
+    new_items: Option<String>,
     /// Name of the method that all are compared with.
     base: Option<String>,
     /// Re-ranking by k-reciprocal neighbours, such as `k1=20,k2=6,lambda=0.3`.
@@ -371,6 +373,7 @@ impl JudgeSection {
             repeats: self.repeats.unwrap_or(1),
             measures: measures.collect::<Result<_>>()?,
             criterion: optional("criterion", self.criterion.as_ref())?,
+            new_items: optional("new-items", self.new_items.as_ref())?.unwrap_or_default(),
             rerank: optional("rerank", self.rerank.as_ref())?,
         })
     }

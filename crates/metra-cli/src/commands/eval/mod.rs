@@ -21,7 +21,7 @@ use metra::evaluate::{
     Ties, evaluate_ranking,
 };
 use metra::experiment::{
-    Classifier, EvaluationSettings, MeanAndDeviation, Protocol, Scores, check_protocol,
+    Classifier, EvaluationSettings, MeanAndDeviation, NewItems, Protocol, Scores, check_protocol,
 };
 use metra::model::{Chain, Embedding, Space};
 use metra::search::Rerank;
@@ -233,6 +233,7 @@ impl Eval {
             empty: self.empty(),
             seed: self.seed,
             rerank: self.rerank,
+            new_items: NewItems::default(),
         };
         let judge = |chain: &Chain, train: &[u64], units: &[u64]| -> Result<Scores> {
             let space = [chain.space()];

@@ -6,7 +6,6 @@ use crate::cluster_args::{describe, say};
 use anyhow::{Result, bail, ensure};
 use metra::Pipeline;
 use metra::internal::Rounds;
-use metra::pipeline::registry;
 use metra_engine::{Cut, Fit};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -55,10 +54,10 @@ impl Train {
         let vectors = self.subject.columns.vector.as_deref();
         say(common, "data", &describe(&table))?;
         let mut settings = self.method.settings();
-        let entry = registry::find(&self.method.method)?;
+        let entry = self.method.entry(false)?;
         let dim = self.method.prepare.most_dim(engine.dim(&table, vectors)?);
         entry.limit_rank(&mut settings, &[], dim);
-        let mut pipeline = Pipeline::named(&self.method.method, &settings, &self.method.prepare)?;
+        let mut pipeline = Pipeline::named(entry.name, &settings, &self.method.prepare)?;
         if let Some(space) = self.method.score.first() {
             pipeline = pipeline.score(*space);
         }
@@ -85,7 +84,7 @@ impl Train {
         let done = ClusterTraining {
             rows,
             shards,
-            method: self.method.method.clone(),
+            method: entry.name.to_owned(),
             rounds: model.origin.facts.get("rounds").copied(),
             losses,
             seconds: began.elapsed().as_secs_f64(),

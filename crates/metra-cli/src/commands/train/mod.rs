@@ -21,7 +21,6 @@ use metra::experiment::compare::{Cost, Costs};
 use metra::experiment::cost::{Timing, product_seconds};
 use metra::experiment::{Experiment, HoldOut, SplitResult, Verdicts, pool, summarise};
 use metra::model::Embedding;
-use metra::pipeline::registry;
 use metra::supervision::Supervision;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +90,7 @@ impl Train {
             self.output.is_none() || self.splitting.is_single(),
             "-o saves one model: with several splits name one with --split, or leave -o out"
         );
-        registry::find(&self.method.method)?;
+        self.method.check()?;
         let extra = self.splitting.columns();
         (self.subject).with(&extra, common, |input| self.train(input, common))
     }
@@ -103,7 +102,7 @@ impl Train {
         let (kind, folds) = (experiment.holdout, experiment.folds);
         let mut report = Report {
             data: experiment.data.text.clone(),
-            method: self.method.method.clone(),
+            method: experiment.methods[0].method.clone(),
             holdout: kind.to_string(),
             protocol: experiment.judging.protocol.to_string(),
             splits: Vec::new(),
@@ -144,7 +143,10 @@ impl Train {
             true => Some(pool(&verdicts, self.splitting.seed)?),
             false => None,
         };
-        report.pooled = pooled.as_ref().map(PooledReport::new);
+        let criterion = experiment.criterion;
+        report.pooled = pooled
+            .as_ref()
+            .map(|pooled| PooledReport::new(pooled, criterion));
         if let (Some(path), Some(result)) = (&self.output, results.last()) {
             self.save(path, &experiment, result, common)?;
         }
@@ -201,7 +203,7 @@ impl Train {
             true => Vec::new(),
             false => ordered_rows(data.ordered(&model.chain, &model.outputs, &parts.test)?),
         };
-        let report = SplitReport::new(parts, &result, comparisons, ordered);
+        let report = SplitReport::new(parts, &result, comparisons, ordered, experiment.criterion);
         let report = SplitReport {
             steps_per_second: reporter.speed,
             timing,

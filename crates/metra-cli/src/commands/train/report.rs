@@ -5,9 +5,7 @@ use crate::print;
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
 use metra::experiment::cost::Timing;
-use metra::experiment::{
-    Decision, Headroom, HoldOut, Parts, SplitResult, Summary, Trial, Verdicts,
-};
+use metra::experiment::{Headroom, HoldOut, Parts, SplitResult, Summary, Trial, Verdicts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,11 +33,30 @@ pub(super) struct PooledReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unseen_items: Vec<print::Row>,
     skipped_queries: u64,
+    #[serde(flatten)]
+    conclusion: Conclusion,
+}
+
+/// What to do, as one word and in words.
+#[derive(Serialize)]
+pub(super) struct Conclusion {
+    decision: String,
+    verdict: String,
+}
+
+impl Conclusion {
+    fn new(verdicts: &Verdicts, criterion: Measure) -> Self {
+        Conclusion {
+            decision: verdicts.decision(criterion).to_string(),
+            verdict: verdicts.conclusion(criterion),
+        }
+    }
 }
 
 impl PooledReport {
-    pub(super) fn new(pooled: &Verdicts) -> Self {
+    pub(super) fn new(pooled: &Verdicts, criterion: Measure) -> Self {
         PooledReport {
+            conclusion: Conclusion::new(pooled, criterion),
             measures: print::rows(&pooled.rows),
             seen_items: print::rows(&pooled.seen),
             unseen_items: print::rows(&pooled.unseen),
@@ -74,6 +91,8 @@ pub(super) struct SplitReport {
     pub(super) skipped_queries: u64,
     pub(super) steps_per_second: Option<f64>,
     pub(super) timing: Option<Timing>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) conclusion: Option<Conclusion>,
 }
 
 impl SplitReport {
@@ -82,6 +101,7 @@ impl SplitReport {
         result: &SplitResult,
         comparisons: Option<usize>,
         ordered: Vec<OrderedRow>,
+        criterion: Measure,
     ) -> Self {
         let (chosen, verdicts) = (&result.chosen, result.verdicts.as_ref());
         let rows = |pick: fn(&Verdicts) -> &Vec<(Measure, Comparison)>| {
@@ -106,6 +126,7 @@ impl SplitReport {
             skipped_queries: verdicts.map_or(0, |verdicts| verdicts.base.skipped()),
             steps_per_second: None,
             timing: None,
+            conclusion: verdicts.map(|verdicts| Conclusion::new(verdicts, criterion)),
         }
     }
 }
@@ -183,44 +204,7 @@ pub(super) fn print_split(
 fn print_verdict(verdicts: &Verdicts, criterion: Measure) -> Result<()> {
     let headroom = Headroom::of(&verdicts.base, criterion);
     print::fact("headroom", &headroom.words())?;
-    print::fact("verdict", &verdict(verdicts, criterion))
-}
-
-/// The verdict in words: what the chosen measure gained and what others lost.
-fn verdict(verdicts: &Verdicts, criterion: Measure) -> String {
-    use metra::evaluate::Verdict;
-    let of = |wanted: Verdict| -> Vec<String> {
-        (verdicts.rows.iter())
-            .filter(|(_, c)| c.verdict() == wanted)
-            .map(|(measure, _)| measure.to_string())
-            .collect()
-    };
-    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-    let main = (verdicts.rows.iter()).find(|(measure, _)| *measure == criterion);
-    let decision = main.map_or(Decision::NoEvidence, |(_, c)| Decision::of(c, 0.0));
-    let head = match decision {
-        Decision::Ship if !worse.is_empty() => "better on the whole, but look at what it loses",
-        decision => decision.words(),
-    };
-    let mut text = head.to_owned();
-    if !better.is_empty() {
-        text.push_str(&format!("; better in {}", better.join(", ")));
-    }
-    if !worse.is_empty() {
-        text.push_str(&format!("; WORSE in {}", worse.join(", ")));
-    }
-    // A gain on known items alone is memory: it says nothing about items that come later.
-    let unseen = verdicts
-        .unseen
-        .iter()
-        .find(|(measure, _)| *measure == criterion);
-    if let Some((_, unseen)) = unseen
-        && decision == Decision::Ship
-        && unseen.verdict() != Verdict::Better
-    {
-        text.push_str("; but NO gain on items that training had not seen");
-    }
-    text
+    print::fact("verdict", &verdicts.conclusion(criterion))
 }
 
 /// The verdict over all folds' test queries.

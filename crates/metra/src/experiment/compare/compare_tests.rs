@@ -6,8 +6,8 @@ use crate::data::synthetic::Nuisance;
 use crate::dataset::Dataset;
 use crate::evaluate::{Empty, GradeGain as NdcgGain, Measure, Ties};
 use crate::experiment::{
-    Claim, ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Portion, Protocol,
-    hold_out,
+    Claim, ComparedMethod, EvaluationSettings, Experiment, HoldOut, NewItems, Parts, Portion,
+    Protocol, hold_out,
 };
 use crate::supervision::Labels;
 use crate::training::Recipe;
@@ -101,6 +101,7 @@ fn with<R>(test: impl FnOnce(&mut Experiment<'_>) -> R) -> R {
             empty: Empty::Skip,
             seed: 0,
             rerank: None,
+            new_items: NewItems::default(),
         },
         criterion: Measure::AveragePrecision,
         seed: 1,

@@ -6,6 +6,7 @@ use super::results::{Cost, Costs};
 use super::schedule::{Best, Next, Stage, TrialSchedule, Tried};
 use super::summary;
 use crate::experiment::definition::Experiment;
+use crate::experiment::protocol::Protocol;
 use crate::experiment::study::Chosen;
 use crate::pipeline::registry;
 use crate::{Error, Result};
@@ -362,6 +363,9 @@ impl Experiment<'_> {
         let mut protocol = judging.protocol.to_string();
         if let Some(rerank) = judging.rerank {
             protocol.push_str(&format!(" re-ranked by {rerank}"));
+        }
+        if judging.protocol == Protocol::Judged {
+            protocol.push_str(&format!(", chosen for new items: {}", judging.new_items));
         }
         let measures: Vec<String> = judging.measures.iter().map(ToString::to_string).collect();
         let splits: Vec<_> = (self.splits.iter())

@@ -69,12 +69,7 @@ impl Plan {
 
     /// What the store has to be asked with for these queries; `first` is the number of the first
     /// row, for error messages. Rows are those that the chain takes.
-    pub fn map_queries(
-        &self,
-        first: u64,
-        batch: &Batch<'_>,
-        out: &mut RowBuf,
-    ) -> Result<()> {
+    pub fn map_queries(&self, first: u64, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
         let mut mapped = RowBuf::empty(1);
         self.chain.embed_queries(first, batch, &mut mapped)?;
         match &self.form {

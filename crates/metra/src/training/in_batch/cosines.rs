@@ -38,6 +38,37 @@ pub(crate) fn pull(
     items: Rows<'_>,
     kinds: &[Kind],
 ) -> (f64, RowBuf, RowBuf) {
+    let (value, by_anchor, slopes) = slopes(loss, anchors, items, kinds);
+    let rank = items.dim();
+    let slopes = MatRef::from_row_major_slice(&slopes, anchors.len(), items.len().max(1));
+    let mut by_item = RowBuf::zeros(items.len(), rank);
+    (by_item.values_mut().par_chunks_mut(BLOCK * rank))
+        .enumerate()
+        .for_each(|(block, out)| {
+            let columns = slopes.subcols(block * BLOCK, out.len() / rank);
+            mix(columns.transpose(), anchors, 1.0, Accum::Replace, out);
+        });
+    (value, by_anchor, by_item)
+}
+
+/// The loss with its derivatives by the anchors alone, for items that do not move.
+pub(crate) fn pull_anchors(
+    loss: &dyn PairLoss,
+    anchors: Rows<'_>,
+    items: Rows<'_>,
+    kinds: &[Kind],
+) -> (f64, RowBuf) {
+    let (value, by_anchor, _) = slopes(loss, anchors, items, kinds);
+    (value, by_anchor)
+}
+
+/// The loss with its derivatives by the anchors and by all cosines, anchor after anchor.
+fn slopes(
+    loss: &dyn PairLoss,
+    anchors: Rows<'_>,
+    items: Rows<'_>,
+    kinds: &[Kind],
+) -> (f64, RowBuf, Vec<f32>) {
     let (rank, width) = (items.dim(), items.len().max(1));
     let counts = Counts {
         anchors: anchors.len(),
@@ -67,15 +98,7 @@ pub(crate) fn pull(
             sum
         })
         .collect();
-    let slopes = MatRef::from_row_major_slice(&slopes, anchors.len(), width);
-    let mut by_item = RowBuf::zeros(items.len(), rank);
-    (by_item.values_mut().par_chunks_mut(BLOCK * rank))
-        .enumerate()
-        .for_each(|(block, out)| {
-            let columns = slopes.subcols(block * BLOCK, out.len() / rank);
-            mix(columns.transpose(), anchors, 1.0, Accum::Replace, out);
-        });
-    (losses.iter().sum(), by_anchor, by_item)
+    (losses.iter().sum(), by_anchor, slopes)
 }
 
 /// Rounding takes cosines a little beyond 1; they are put back. This pass is also what lets scalar
