@@ -25,6 +25,7 @@ from .evaluation import (
     evaluate as evaluate,
 )
 from .learners import (
+    Adapter as Adapter,
     Attributes as Attributes,
     Cosine as Cosine,
     Euclid as Euclid,

@@ -739,6 +739,33 @@ class SlrAdapter(MetricLearner):
         verbose: bool = ...,
     ) -> None: ...
 
+class Adapter(MetricLearner):
+    def __init__(
+        self,
+        *,
+        lam: float = ...,
+        temperature: float = ...,
+        sides: str = ...,
+        batch: int = ...,
+        pool: int = ...,
+        rate: float = ...,
+        steps: int = ...,
+        checks: int = ...,
+        patience: int = ...,
+        prepare: str = ...,
+        score_by: str | list[str] | None = ...,
+        holdout: str | None = ...,
+        validation: float = ...,
+        test: float = ...,
+        refit: bool = ...,
+        grid: dict[str, list[Any]] | None = ...,
+        criterion: str | None = ...,
+        protocol: str | None = ...,
+        random_state: Any = ...,
+        n_jobs: int | None = ...,
+        verbose: bool = ...,
+    ) -> None: ...
+
 class Qwise(MetricLearner):
     def __init__(
         self,
