@@ -100,7 +100,7 @@ True
 
 def docstring(name: str, entry: dict[str, Any], defaults: dict[str, Any]) -> str:
     """The docstring of one estimator."""
-    lines = [entry["summary"], "", f"Learns from {entry['needs']}.", "", "Parameters", "----------"]
+    lines = [entry["summary"], "", f"Supervision: {entry['needs']}.", "", "Parameters", "----------"]
     for parameter, default, values, meaning in entry["parameters"]:
         kind = _KINDS.get(values, "str")
         if parameter == "rank":
@@ -127,7 +127,7 @@ def _described(name: str, kind: str, default: str, meaning: str) -> list[str]:
 
 def _example(name: str, entry: dict[str, Any]) -> str:
     known = {parameter[0] for parameter in entry["parameters"]}
-    if entry["needs"] == "nothing":
+    if not entry["supervised"]:
         form = _EXAMPLES["nothing"]
     elif "labels" in entry["needs"]:
         form = _EXAMPLES["labels"]

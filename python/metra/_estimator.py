@@ -54,6 +54,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     _method: str
     _needs: str
+    _supervised: bool
 
     def fit(
         self,
@@ -109,7 +110,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The fitted estimator.
         """
         given = (qrels, pairs, triplets, quadruplets)
-        if y is None and self._needs != "nothing" and all(part is None for part in given):
+        if y is None and self._supervised and all(part is None for part in given):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 f"it learns from {self._needs}"
@@ -121,8 +122,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             _check_rows(cameras, X, "cameras")
         if queries is not None:
             queries = as_rows(queries)
-        given = supervision(
-            y if self._needs != "nothing" or qrels is not None else np.zeros(len(X), dtype=np.int64),
+        supervised_by = supervision(
+            y if self._supervised or qrels is not None else np.zeros(len(X), dtype=np.int64),
             qrels=qrels,
             pairs=pairs,
             triplets=triplets,
@@ -134,7 +135,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         order = self._order()
         with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
-            found = _metra.train(order, X, queries, given, tell)
+            found = _metra.train(order, X, queries, supervised_by, tell)
         self._learned(found["model"])
         self.history_ = found["history"]
         last = [moment["step"] for moment in self.history_[-1:]]
@@ -416,7 +417,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._needs != "nothing"
+        tags.target_tags.required = self._supervised
         # Vectors are kept as float32 whatever they came as.
         tags.transformer_tags.preserves_dtype = ["float32"]
         tags.input_tags.positive_only = self._takes_histograms()
@@ -425,7 +426,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _more_tags(self) -> dict[str, Any]:
         # What scikit-learn before 1.6 asks.
         return {
-            "requires_y": self._needs != "nothing",
+            "requires_y": self._supervised,
             "preserves_dtype": ["float32"],
             "requires_positive_X": self._takes_histograms(),
         }

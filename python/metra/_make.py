@@ -44,6 +44,7 @@ def make(entry: dict[str, Any], module: str) -> type[MetricLearner]:
             "__module__": module,
             "_method": entry["name"],
             "_needs": entry["needs"],
+            "_supervised": entry["supervised"],
         },
     )
 

@@ -222,6 +222,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             line.set_item("name", entry.name)?;
             line.set_item("summary", entry.summary)?;
             line.set_item("needs", SupervisionKind::words(entry.needs))?;
+            line.set_item("supervised", !entry.needs.is_empty())?;
             let parameters: Vec<_> = (entry.parameters)()
                 .into_iter()
                 .map(|p| (p.name, p.default, p.values, p.meaning))

@@ -37,7 +37,7 @@ def quick(entry):
 TAKES_LABELS = [
     quick(entry)
     for entry in metra.methods()
-    if entry["needs"] == "nothing" or "labels" in entry["needs"]
+    if not entry["supervised"] or "labels" in entry["needs"]
 ]
 
 
