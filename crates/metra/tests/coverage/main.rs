@@ -1,8 +1,8 @@
 //! Do 95 % intervals of a gain hold the true gain in 95 % of evaluations?
 //!
 //! `cargo nextest run -p metra --test coverage --profile slow --run-ignored only --no-capture`
-//! prints what is found, and the same for the intervals that were not taken
-//! (docs/decisions/intervals.md).
+//! prints what is found. With `--ignore-default-filter` it does the same for the intervals that were
+//! not taken (docs/decisions/intervals.md).
 
 mod candidates;
 mod cases;
