@@ -19,6 +19,9 @@ pub(crate) struct Common {
     /// Folder for these memory-mapped files (default: the system's temporary folder)
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Replace output files of another kind, and files that are read by the same command
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) force: bool,
 }
 
 impl Common {

@@ -2,16 +2,15 @@
 //! `sheets`, `compare` and `attributes`.
 
 use crate::inputs::{Loaded, label};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use metra::experiment::Ranking;
-use metra::internal::Stream;
+use metra::internal::{AtomicFile, Stream};
 use metra_files::Column;
 use metra_images::decode::decode;
 use metra_images::encode::{jpeg, png};
 use metra_images::sheet::{Sheet, Tile, TileFrame};
 use metra_images::{Limits, Picture};
 use std::cell::RefCell;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Broken pictures that are named; more are counted.
@@ -70,7 +69,11 @@ impl<'a> ImageSheet<'a> {
                 label(self.loaded, ranking.query).unwrap_or_default()
             ),
         };
-        let found = ranking.found.iter().zip(1..).map(|(answer, rank)| Tile {
+        // The right answer is shown wherever it stands.
+        let beyond = (ranking.first_right > ranking.found.len())
+            .then_some((&ranking.right, ranking.first_right));
+        let answers = ranking.found.iter().zip(1..).chain(beyond);
+        let found = answers.map(|(answer, rank)| Tile {
             picture: self.picture(answer.item),
             frame: Some(if answer.right {
                 TileFrame::Right
@@ -147,15 +150,7 @@ pub(crate) fn save(path: &Path, picture: &Picture) -> Result<()> {
             path.display()
         ),
     };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let place = || path.display().to_string();
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
-    file.write_all(&bytes).with_context(place)?;
-    file.persist(path).with_context(place)?;
-    Ok(())
+    Ok(AtomicFile::write_all(path, &bytes)?)
 }
 
 /// A dissimilarity in few characters, which is all there is room for below a picture.
@@ -173,6 +168,7 @@ fn short(value: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metra::experiment::Answer;
 
     #[test]
     fn the_worst_come_last_to_their_own_and_draws_follow_the_seed() {
@@ -182,6 +178,11 @@ mod tests {
                 round: 0,
                 query: 0,
                 first_right,
+                right: Answer {
+                    item: 0,
+                    dissimilarity: 0.0,
+                    right: true,
+                },
                 found: Vec::new(),
             })
             .collect();

@@ -16,6 +16,7 @@ mod image_sheet;
 mod inputs;
 mod interrupt;
 mod method_args;
+mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres_filters;
 mod print;
@@ -39,7 +40,7 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Summarise a file of vectors: shape, norms, duplicates, classes, headroom of the baseline
+    /// Summarise a file of vectors, or queries, items and qrels: what is there, what is missing
     Check(commands::check::Check),
     /// Learn a metric: choose its settings on a validation part, evaluate it once on a test part
     Train(Box<commands::train::Train>),
@@ -104,7 +105,8 @@ fn main() -> ExitCode {
     let common = command.common;
     progress::start_log(common.json, verbose(&command.verb));
     interrupt::watch();
-    match run(command.verb, &common) {
+    let checked = outputs::check(&matches, common.force);
+    match checked.and_then(|()| run(command.verb, &common)) {
         Ok(code) => code,
         // Whoever read the output has seen enough, as `head` does.
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,

@@ -106,9 +106,9 @@ impl MethodArgs {
             (name.clone(), values)
         });
         let mut grid: Vec<(String, Vec<String>)> = grid.collect();
-        // How far an adapter may go depends on the judgements: nobody who names no method knows it.
         let validated = splits.iter().all(|(parts, _)| !parts.validation.is_empty());
-        if self.method.is_none() && grid.is_empty() && validated && entry.name == "adapter" {
+        let prefer_defaults = entry.tries_grid && grid.is_empty() && validated;
+        if prefer_defaults {
             grid = entry.open_grid(&self.settings());
         }
         let method = ComparedMethod {
@@ -131,9 +131,11 @@ impl MethodArgs {
             file_name(&input.files.items.table.path)
         );
         experiment.command = command_line();
+        experiment.prefer_defaults = prefer_defaults;
         experiment.data.text = input.describe();
         experiment.folds = splitting.folds.is_some();
         experiment.base = self.base.map(|base| base.to_string());
+        experiment.choose_base()?;
         Ok(experiment)
     }
 }

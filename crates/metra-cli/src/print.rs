@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
-use metra::model::MatchDecision;
+use metra::model::{MatchDecision, SeenRows};
 use serde::Serialize;
 use std::io::Write;
 
@@ -39,6 +39,16 @@ pub(crate) fn count(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// `1 query`, `1,797 queries`.
+pub(crate) fn plural(number: u64, noun: &str) -> String {
+    let ending = match (number, noun.strip_suffix('y')) {
+        (1, _) => return format!("1 {noun}"),
+        (_, Some(stem)) => format!("{stem}ies"),
+        (_, None) => format!("{noun}s"),
+    };
+    format!("{} {ending}", count(number))
 }
 
 /// A comparison as JSON.
@@ -98,13 +108,13 @@ pub(crate) fn comparison_table(
     let Some((_, first)) = comparisons.first() else {
         return Ok(());
     };
-    let queries = count(first.queries as u64);
+    let queries = plural(first.queries as u64, "query");
     let clusters = if first.clusters == first.queries {
         String::new()
     } else {
-        format!(" of {} identities", count(first.clusters as u64))
+        format!(" of {}", plural(first.clusters as u64, "identity"))
     };
-    let note = format!(" ({queries} queries{clusters})");
+    let note = format!(" ({queries}{clusters})");
     table(title, base, &note, &rows(comparisons))
 }
 
@@ -115,6 +125,20 @@ pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result
         "learned", "gain"
     ))?;
     rows.iter().try_for_each(Row::print)
+}
+
+/// How many rows were learned from, in words.
+pub(crate) fn seen_rows(seen: &SeenRows) -> String {
+    let (rows, found) = (plural(seen.rows, "evaluated row"), count(seen.seen));
+    let were = if seen.seen == 1 { "was" } else { "were" };
+    match seen.recognisable == seen.rows {
+        true => format!("{found} of {rows} {were} learned from"),
+        false => format!(
+            "about {:.0} % of {rows} were learned from ({found} of the {} that can be recognised)",
+            100.0 * seen.share(),
+            count(seen.recognisable)
+        ),
+    }
 }
 
 /// A decision in words.
@@ -149,5 +173,8 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(1797), "1,797");
         assert_eq!(count(1_000_000), "1,000,000");
+        assert_eq!(plural(1, "query"), "1 query");
+        assert_eq!(plural(1797, "identity"), "1,797 identities");
+        assert_eq!(plural(0, "row"), "0 rows");
     }
 }

@@ -1,10 +1,12 @@
 //! Progress: a bar on a terminal, a log line every few seconds elsewhere.
 
 use crate::interrupt;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use metra::training::{Observer, Progress};
 use metra_stores::index::Stage;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -31,12 +33,49 @@ pub(crate) fn start_log(json: bool, verbose: bool) {
     tracing_subscriber::fmt()
         .with_max_level(ours.max(theirs))
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(std::io::stderr().is_terminal() && !no_color())
         .without_time()
         .with_target(false)
         .finish()
         .with(shown)
         .init();
+}
+
+/// Whether the user asked for plain text (no-color.org).
+fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Warn, unless the same was said before: a file may be read several times.
+pub(crate) fn warn_once(text: String) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&text) {
+        tracing::warn!("{text}");
+        said.insert(text);
+    }
+}
+
+/// A bar on a terminal, with this before its message, which is cut where the line ends. It is not
+/// drawn before something is known to be done.
+pub(crate) fn bar(head: &str) -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(&format!("{head} {{wide_msg}}")) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar
+    })
+}
+
+/// Show how far something is.
+pub(crate) fn show(bar: &ProgressBar, done: u64, total: u64, message: String) {
+    bar.set_length(total);
+    bar.set_position(done);
+    bar.set_message(message);
+    if bar.is_hidden() {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
 }
 
 /// Tells how far long work is.
@@ -50,16 +89,8 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            let template = "{prefix} [{bar:28}] {pos}/{len} {elapsed} {msg}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar
-        });
         Reporter {
-            bar,
+            bar: bar("{prefix} [{bar:20}] {pos}/{len} {elapsed}"),
             what: String::new(),
             last_line: Instant::now(),
             speed: None,
@@ -71,9 +102,9 @@ impl Reporter {
         self.what = what.to_owned();
         self.last_line = Instant::now();
         if let Some(bar) = &self.bar {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
             bar.reset();
             bar.set_prefix(what.to_owned());
-            bar.set_message("");
         }
     }
 
@@ -86,9 +117,7 @@ impl Reporter {
     /// Some of it is done.
     pub(crate) fn advance(&mut self, done: u64, total: Option<u64>, message: impl Fn() -> String) {
         if let Some(bar) = &self.bar {
-            bar.set_length(total.unwrap_or(done));
-            bar.set_position(done);
-            bar.set_message(message());
+            show(bar, done, total.unwrap_or(done), message());
         } else if self.last_line.elapsed() >= BETWEEN_LINES {
             self.last_line = Instant::now();
             let total = total.map_or(String::new(), |t| format!("/{t}"));

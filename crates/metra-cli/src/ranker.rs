@@ -5,13 +5,13 @@ use crate::args::Common;
 use crate::inputs::need_labels;
 use crate::inputs::{Files, Loaded, in_file, model_groups, narrowing_of};
 use anyhow::{Result, bail, ensure};
-use metra::data::Groups;
+use metra::data::{Corpus, Groups};
 use metra::evaluate::{
     AgainstGallery, Evaluation, EvaluationOptions, ReIdentification, Truth, evaluate,
     evaluate_reranked,
 };
 use metra::experiment::Protocol;
-use metra::model::{Chain, Embedding, Model, Side, Space, embed_corpus};
+use metra::model::{Chain, Embedding, Model, SeenRows, Side, Space, embed_corpus};
 use metra::search::Rerank;
 use metra_files::NarrowingRule;
 use std::path::Path;
@@ -41,6 +41,14 @@ impl Ranker {
     /// How files are narrowed for it.
     pub(crate) fn narrowing(&self) -> NarrowingRule {
         narrowing_of(self.model().and_then(|model| model.narrowing.as_ref()))
+    }
+
+    /// How many of these rows it learned from; `None` where it does not keep that.
+    pub(crate) fn seen_rows(&self, rows: &dyn Corpus) -> Result<Option<SeenRows>> {
+        Ok(match self.model() {
+            Some(model) => model.seen_rows(rows)?,
+            None => None,
+        })
     }
 
     pub(crate) fn chain(&self, dim: usize) -> Chain {

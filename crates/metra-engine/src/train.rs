@@ -4,11 +4,9 @@ use crate::corpus::TableCorpus;
 use crate::engine::Engine;
 use crate::table::ShardedTable;
 use crate::{Error, Result};
-use metra::internal::{Checkpoint, Rounds};
-use metra::internal::{decode, encode};
+use metra::internal::{AtomicFile, Checkpoint, Rounds, decode, encode};
 use metra::{Dataset, Model, Pipeline};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::Path;
 
 /// What to learn, and how.
@@ -120,23 +118,12 @@ impl CheckpointFile<'_> {
         let Some(file) = self.path else {
             return Ok(());
         };
-        let failed = |source: std::io::Error| metra::Error::Io {
-            path: file.to_path_buf(),
-            source,
-        };
         let mut bytes = encode(&KeyedCheckpoint {
             key: self.key,
             state: state.clone(),
         })?;
         let digest = blake3::hash(&bytes);
         bytes.extend_from_slice(digest.as_bytes());
-        let folder = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut target = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        target.write_all(&bytes).map_err(failed)?;
-        target.persist(file).map_err(|e| failed(e.error))?;
-        Ok(())
+        AtomicFile::write_all(file, &bytes)
     }
 }

@@ -1,8 +1,11 @@
-//! Click logs: for every session the query, what was shown in its order and what was clicked.
+//! Click logs: for every session the query, what was shown in its order and what was clicked; or every
+//! item that was shown, with its position and whether it was clicked.
 //!
-//! JSON lines (`{"query": …, "shown": […], "clicked": […]}`, ids as text or whole numbers, other
-//! keys ignored) or text of three fields separated by tabs or commas, lists by blanks or `|`. A log
-//! is counted on the way and never held.
+//! JSON lines (`{"query": …, "shown": […], "clicked": […]}`, or `{"query": …, "item": …,
+//! "position": 1, "clicked": true}`, ids as text or whole numbers, other keys ignored) or text with
+//! fields separated by tabs or commas: three (query, shown, clicked; lists separated by blanks or
+//! `|`), or those that a header names (query, item, position, clicked and any others). A log is
+//! counted on the way and never held.
 
 use crate::error::{Error, Place, Result};
 use crate::lines::visit_lines;
@@ -25,46 +28,12 @@ pub fn read_clicks(
             return Ok(());
         }
         let bad = |problem: String| Error::row(path, Place::Line(number), problem);
-        let first = form.is_none();
-        let form = *form.get_or_insert_with(|| Form::of(line));
-        match form {
-            Form::Json => {
-                let session: Session = serde_json::from_str(line).map_err(|error| {
-                    bad(format!(
-                        "expected {{\"query\": …, \"shown\": […], \"clicked\": […]}}, but found {error}"
-                    ))
-                })?;
-                let names = |ids: &[Id]| ids.iter().map(Id::text).collect::<Vec<String>>();
-                let (shown, clicked) = (names(&session.shown), names(&session.clicked));
-                let (shown, clicked) = (borrowed(&shown), borrowed(&clicked));
-                counts.add(&session.query.text(), &shown, &clicked)
-            }
-            Form::Fields(separator) => {
-                let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-                let [query, shown, clicked] = fields[..] else {
-                    return Err(bad(format!(
-                        "expected query, shown and clicked separated by {}, but found {} fields",
-                        if separator == ',' { "commas" } else { "tabs" },
-                        fields.len()
-                    )));
-                };
-                if first && query == "query" && shown == "shown" {
-                    return Ok(());
-                }
-                if line.contains('"') {
-                    return Err(bad(
-                        "expected ids without quotes (use JSON lines for ids with commas, tabs, \
-                         blanks or |)"
-                            .into(),
-                    ));
-                }
-                if query.is_empty() {
-                    return Err(bad("expected the id of a query, but found none".into()));
-                }
-                counts.add(query, &list(shown), &list(clicked))
-            }
+        let is_first = form.is_none();
+        let form = form.get_or_insert_with(|| Form::of(line));
+        if is_first && form.is_header(line) {
+            return Ok(());
         }
-        .map_err(|error| bad(error.to_string()))
+        form.count(line, &mut counts).map_err(bad)
     })?;
     if counts.sessions() == 0 {
         return Err(Error::file(path, "expected sessions, but found none"));
@@ -72,31 +41,161 @@ pub fn read_clicks(
     Ok(counts)
 }
 
-#[derive(Clone, Copy)]
+/// How the lines of a log are written. The first line decides for all.
 enum Form {
     Json,
-    Fields(char),
+    /// Query, shown and clicked.
+    Sessions(char),
+    /// Places of query, item, position and clicked among the fields of a line.
+    Impressions(char, [usize; 4]),
 }
 
+/// Names of the fields of an impression.
+const IMPRESSION: [&[&str]; 4] = [
+    &["query", "query_id", "qid"],
+    &["item", "item_id", "doc", "document", "docid", "doc_id"],
+    &["position", "rank"],
+    &["clicked", "click"],
+];
+
 impl Form {
-    /// The first line decides for all.
     fn of(line: &str) -> Self {
         if line.trim_start().starts_with('{') {
-            Form::Json
-        } else if line.contains('\t') {
-            Form::Fields('\t')
-        } else {
-            Form::Fields(',')
+            return Form::Json;
+        }
+        let separator = if line.contains('\t') { '\t' } else { ',' };
+        let fields = split(line, separator);
+        let place = |names: &[&str]| fields.iter().position(|field| names.contains(field));
+        match IMPRESSION.map(place) {
+            [Some(query), Some(item), Some(position), Some(clicked)] => {
+                Form::Impressions(separator, [query, item, position, clicked])
+            }
+            _ => Form::Sessions(separator),
+        }
+    }
+
+    fn is_header(&self, line: &str) -> bool {
+        match self {
+            Form::Json => false,
+            Form::Sessions(separator) => split(line, *separator).starts_with(&["query", "shown"]),
+            Form::Impressions(..) => true,
+        }
+    }
+
+    /// Take in one line, or say what is wrong with it.
+    fn count(&self, line: &str, counts: &mut ClickCounts) -> Result<(), String> {
+        match self {
+            Form::Json => count_json(line, counts),
+            Form::Sessions(separator) => {
+                let fields = split(line, *separator);
+                let [query, shown, clicked] = fields[..] else {
+                    return Err(format!(
+                        "expected query, shown and clicked separated by {}, but found {} fields (or a \
+                         header with query, item, position and clicked)",
+                        if *separator == ',' { "commas" } else { "tabs" },
+                        fields.len()
+                    ));
+                };
+                check_plain(line, query)?;
+                (counts.add(query, &list(shown), &list(clicked))).map_err(|e| e.to_string())
+            }
+            Form::Impressions(separator, places) => {
+                let fields = split(line, *separator);
+                let field = |place: &usize| fields.get(*place).copied().unwrap_or_default();
+                let [query, item, position, clicked] = places.each_ref().map(field);
+                check_plain(line, query)?;
+                if item.is_empty() {
+                    return Err("expected the id of an item, but found none".into());
+                }
+                let position = (position.parse())
+                    .map_err(|_| format!("expected a position, but found {position:?}"))?;
+                let clicked = match clicked {
+                    "1" | "true" | "True" => true,
+                    "0" | "false" | "False" => false,
+                    other => {
+                        return Err(format!(
+                            "expected clicked to be 0 or 1, but found {other:?}"
+                        ));
+                    }
+                };
+                (counts.add_impression(query, item, position, clicked)).map_err(|e| e.to_string())
+            }
         }
     }
 }
 
+fn split(line: &str, separator: char) -> Vec<&str> {
+    line.split(separator).map(str::trim).collect()
+}
+
+fn check_plain(line: &str, query: &str) -> Result<(), String> {
+    if line.contains('"') {
+        return Err(
+            "expected ids without quotes (use JSON lines for ids with commas, tabs, blanks or |)"
+                .into(),
+        );
+    }
+    if query.is_empty() {
+        return Err("expected the id of a query, but found none".into());
+    }
+    Ok(())
+}
+
+fn count_json(line: &str, counts: &mut ClickCounts) -> Result<(), String> {
+    let line: JsonLine = serde_json::from_str(line).map_err(|error| {
+        format!(
+            "expected {{\"query\": …, \"shown\": […], \"clicked\": […]}} or {{\"query\": …, \"item\": …, \
+             \"position\": …, \"clicked\": …}}, but found {error}"
+        )
+    })?;
+    let counted = match line {
+        JsonLine::Session {
+            query,
+            shown,
+            clicked,
+        } => {
+            let names = |ids: &[Id]| ids.iter().map(Id::text).collect::<Vec<String>>();
+            let (shown, clicked) = (names(&shown), names(&clicked));
+            counts.add(&query.text(), &borrowed(&shown), &borrowed(&clicked))
+        }
+        JsonLine::Impression {
+            query,
+            item,
+            position,
+            clicked,
+        } => {
+            let clicked = match clicked {
+                Clicked::Said(clicked) => clicked,
+                Clicked::Counted(clicks) => clicks > 0,
+            };
+            counts.add_impression(&query.text(), &item.text(), position, clicked)
+        }
+    };
+    counted.map_err(|error| error.to_string())
+}
+
 #[derive(Deserialize)]
-struct Session {
-    query: Id,
-    shown: Vec<Id>,
-    #[serde(default)]
-    clicked: Vec<Id>,
+#[serde(untagged)]
+enum JsonLine {
+    Session {
+        query: Id,
+        shown: Vec<Id>,
+        #[serde(default)]
+        clicked: Vec<Id>,
+    },
+    Impression {
+        query: Id,
+        item: Id,
+        position: u64,
+        clicked: Clicked,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Clicked {
+    Said(bool),
+    Counted(u64),
 }
 
 #[derive(Deserialize)]

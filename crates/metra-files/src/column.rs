@@ -71,6 +71,14 @@ impl Column {
         (0..self.len()).map(|row| self.get(row))
     }
 
+    /// Keep these rows.
+    pub(crate) fn select(&mut self, rows: &[usize]) {
+        match self {
+            Column::Integers(values) => *values = rows.iter().map(|row| values[*row]).collect(),
+            Column::Text { of, .. } => *of = rows.iter().map(|row| of[*row]).collect(),
+        }
+    }
+
     /// The values as class labels.
     pub fn to_labels(&self) -> metra::Result<Labels> {
         match self {

@@ -1,5 +1,6 @@
-//! CSV and TSV with a header. Which columns make the vector is decided by their names alone (see
-//! [`crate::read_table`]), never by whether they look like numbers: an id looks like one, too.
+//! Text files with a header: CSV, TSV and others with a separator. Which columns make the vector is
+//! decided by their names alone (see [`crate::read_table`]), never by whether they look like
+//! numbers: an id looks like one, too.
 
 use crate::column::Cell;
 use crate::element::{ElementType, Vector};
@@ -28,19 +29,7 @@ pub(crate) fn read(
         *first = rest.to_owned();
     }
     let columns = positions(path, &names, options)?;
-    let prefix = options.vector.as_deref().unwrap_or("vector");
-    let vector = if prefix == "*" {
-        (0..names.len()).filter(|i| !columns.contains(i)).collect()
-    } else {
-        numbered(path, &names, prefix)?
-    };
-    if vector.is_empty() {
-        let expected = match prefix {
-            "*" => "columns beside those wanted and filtered on".into(),
-            prefix => format!("columns {prefix}_0, {prefix}_1, … for the vectors"),
-        };
-        return Err(no_vector(path, &expected, &names));
-    }
+    let vector = vector_fields(path, &names, &columns, options.vector.as_deref())?;
     let source = CsvSource {
         path: path.to_path_buf(),
         delimiter,
@@ -49,6 +38,94 @@ pub(crate) fn read(
         columns,
     };
     collect(&source, options, progress)
+}
+
+/// Where the vector of a line is.
+enum VectorFields {
+    /// A number in each of these columns.
+    Numbers(Vec<usize>),
+    /// A list of numbers in one column.
+    List(usize),
+}
+
+fn vector_fields(
+    path: &Path,
+    names: &[String],
+    taken: &[usize],
+    wanted: Option<&str>,
+) -> Result<VectorFields> {
+    let wanted_or_usual = wanted.unwrap_or("vector");
+    if let Some(column) = names.iter().position(|name| name == wanted_or_usual) {
+        return Ok(VectorFields::List(column));
+    }
+    let (found, expected) = if wanted_or_usual == "*" {
+        let free = (0..names.len()).filter(|column| !taken.contains(column));
+        let expected = "columns beside those wanted and filtered on".to_owned();
+        (free.collect(), expected)
+    } else if wanted_or_usual.contains('*') {
+        let fits = |column: &usize| matches_pattern(&names[*column], wanted_or_usual);
+        let expected = format!("columns whose names are like {wanted_or_usual}");
+        ((0..names.len()).filter(fits).collect(), expected)
+    } else if wanted_or_usual.contains(',') {
+        let position = |name: &str| names.iter().position(|known| known == name);
+        let column = |name: &str| {
+            position(name).ok_or_else(|| Error::MissingColumn {
+                path: path.to_path_buf(),
+                column: name.to_owned(),
+                found: names.to_vec(),
+            })
+        };
+        let listed = wanted_or_usual.split(',').map(str::trim);
+        (listed.map(column).collect::<Result<_>>()?, String::new())
+    } else {
+        let prefix = wanted_or_usual;
+        let expected = format!(
+            "columns {prefix}_0, {prefix}_1, … for the vectors, or a column {prefix} of lists"
+        );
+        (numbered(path, names, prefix)?, expected)
+    };
+    match found.is_empty() {
+        true => Err(no_vector(path, &expected, names)),
+        false => Ok(VectorFields::Numbers(found)),
+    }
+}
+
+/// Whether a name is like a pattern, in which `*` stands for any text.
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, inner)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in inner {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// A number of a text file; a missing one is NaN.
+fn number(field: &str) -> Option<f64> {
+    match field {
+        "" | "NA" | "N/A" | "null" | "NULL" | "None" => Some(f64::NAN),
+        field => field.parse().ok(),
+    }
+}
+
+/// The numbers of a list such as `[0.1, 0.2]`, or as numpy prints it: `[0.1 0.2]`. A single number is
+/// a list, too.
+fn numbers(field: &str) -> Option<Vec<f64>> {
+    let inner = field.strip_prefix('[').and_then(|f| f.strip_suffix(']'));
+    let inner = inner.unwrap_or(field).trim();
+    match inner.contains(',') {
+        true => inner.split(',').map(|part| number(part.trim())).collect(),
+        false => inner.split_whitespace().map(number).collect(),
+    }
 }
 
 fn open(path: &Path, delimiter: u8) -> Result<Reader<File>> {
@@ -113,7 +190,7 @@ struct CsvSource {
     path: PathBuf,
     delimiter: u8,
     names: Vec<String>,
-    vector: Vec<usize>,
+    vector: VectorFields,
     columns: Vec<usize>,
 }
 
@@ -135,7 +212,10 @@ impl Source for CsvSource {
     }
 
     fn number_name(&self, index: usize) -> String {
-        self.names[self.vector[index]].clone()
+        match &self.vector {
+            VectorFields::Numbers(columns) => self.names[columns[index]].clone(),
+            VectorFields::List(column) => format!("{}[{index}]", self.names[*column]),
+        }
     }
 
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()> {
@@ -195,23 +275,49 @@ impl Chunk for CsvChunk<'_> {
         Cell::from_field(self.records[row][self.source.columns[column]].trim())
     }
 
-    fn vector(&self, row: usize, out: &mut Vector) -> Result<()> {
-        let record = &self.records[row];
-        let mut values = Vec::with_capacity(self.source.vector.len());
-        for position in &self.source.vector {
-            let field = record[*position].trim();
-            values.push(field.parse::<f64>().map_err(|_| {
-                let place = Place::Line(line(record));
-                let problem = format!("expected a number, but found {field:?}");
-                Error::cell(
-                    &self.source.path,
-                    place,
-                    &self.source.names[*position],
-                    problem,
-                )
-            })?);
-        }
+    fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
+        let (record, source) = (&self.records[row], self.source);
+        let bad = |column: usize, expected: &str| {
+            let place = Place::Line(line(record));
+            let found = record[column].trim();
+            let hint = match (found.contains(','), source.delimiter) {
+                (true, b';') => " (numbers need a decimal point)",
+                _ => "",
+            };
+            let problem = format!("expected {expected}, but found {found:?}{hint}");
+            Error::cell(&source.path, place, &source.names[column], problem)
+        };
+        let values = match &source.vector {
+            VectorFields::Numbers(columns) => (columns.iter())
+                .map(|column| {
+                    number(record[*column].trim()).ok_or_else(|| bad(*column, "a number"))
+                })
+                .collect::<Result<Vec<f64>>>()?,
+            VectorFields::List(column) => {
+                let field = record[*column].trim();
+                if field.is_empty() {
+                    return Ok(false);
+                }
+                numbers(field).ok_or_else(|| bad(*column, "a list of numbers"))?
+            }
+        };
         out.fill(values.into_iter());
-        Ok(())
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_lists() {
+        assert!(matches_pattern("emb_12", "emb_*") && matches_pattern("a_x_b", "a*x*b"));
+        assert!(!matches_pattern("xemb_1", "emb_*") && !matches_pattern("ab", "a*b*b"));
+        assert_eq!(numbers("[1, 2.5]"), Some(vec![1.0, 2.5]));
+        assert_eq!(numbers("[1. -2e1\n 3]"), Some(vec![1.0, -20.0, 3.0]));
+        assert_eq!(numbers("7"), Some(vec![7.0]));
+        assert_eq!(numbers("[a]"), None);
+        assert!(numbers("[1,,2]").unwrap()[1].is_nan());
     }
 }

@@ -77,6 +77,22 @@ impl Vector {
         }
     }
 
+    /// Place of the first number that is missing.
+    pub(crate) fn first_missing(&self) -> Option<usize> {
+        match self {
+            Vector::Exact(values) => values.iter().position(|value| value.is_nan()),
+            Vector::Wide(values) => values.iter().position(|value| value.is_nan()),
+        }
+    }
+
+    /// Say that a number is missing.
+    pub(crate) fn set_missing(&mut self, index: usize) {
+        match self {
+            Vector::Exact(values) => values[index] = f32::NAN,
+            Vector::Wide(values) => values[index] = f64::NAN,
+        }
+    }
+
     /// Replace the content by `numbers`.
     pub(crate) fn fill<N: Number>(&mut self, numbers: impl Iterator<Item = N>) {
         match self {

@@ -100,6 +100,9 @@ pub enum Error {
     /// A filter is not written as `column=value` or `column!=value`.
     #[error("a filter must be column=value or column!=value, but is {0:?}")]
     Filter(String),
+    /// The rule for missing values is unknown.
+    #[error("missing must be error or skip, but is {0:?}")]
+    Missing(String),
 }
 
 impl Error {
@@ -147,6 +150,21 @@ impl Error {
             column: column.into(),
             problem: problem.into(),
         }
+    }
+
+    /// The same error about the file that a user knows, where a copy of it was read.
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+        match &mut self {
+            Error::Io { path, .. }
+            | Error::Format { path, .. }
+            | Error::File { path, .. }
+            | Error::MissingColumn { path, .. }
+            | Error::Row { path, .. }
+            | Error::Cell { path, .. }
+            | Error::Metra { path, .. } => *path = file.to_path_buf(),
+            Error::Filter(_) | Error::Missing(_) => {}
+        }
+        self
     }
 
     pub(crate) fn metra(path: &Path, source: metra::Error) -> Self {

@@ -1,7 +1,7 @@
 //! Vectors, labels, ids, groups, judgements and splits from files, for [`metra`].
 //!
-//! [`read_table`] reads vectors with their columns from Parquet, npy and CSV by streaming: a
-//! corpus beyond the memory limit goes to a memory-mapped file. [`read_qrels`], [`read_run`] and
+//! [`read_table`] reads vectors with their columns from Parquet, Feather, npy, npz, CSV and JSON lines
+//! by streaming: a corpus beyond the memory limit goes to a memory-mapped file. [`read_qrels`], [`read_run`] and
 //! [`read_splits`] read what belongs beside it, [`read_pairs`], [`read_triplets`],
 //! [`read_quadruplets`], [`read_orderings`] and [`read_taxonomy`] what else can be said of rows and
 //! classes; [`NpyWriter`], [`ParquetVectorWriter`] and [`write_run`] write results. Every error names the file, the place in it, what was expected
@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arrow;
 mod classes;
 mod clicks;
 mod column;
@@ -28,11 +29,13 @@ mod comparisons;
 mod csv;
 mod element;
 mod error;
+mod json_lines;
 mod lines;
 mod npy;
-mod parquet;
+mod npz;
 mod read;
 mod sink;
+mod source_file;
 mod splits;
 mod table;
 mod trec;
@@ -49,9 +52,9 @@ pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use read::read_table;
 pub use splits::read_splits;
-pub use table::{Filter, NarrowingRule, ReadProgress, Table, TableOptions};
+pub use table::{Filter, MissingValues, NarrowingRule, ReadProgress, Table, TableOptions};
 pub use trec::{
     QrelsByName, QrelsFile, TrecRun, read_qrels, read_qrels_by_name, read_run, write_qrels,
     write_run,
 };
-pub use write::{NpyWriter, ParquetVectorWriter, Target};
+pub use write::{NpyWriter, ParquetVectorWriter};

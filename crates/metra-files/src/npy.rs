@@ -7,7 +7,7 @@ use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::sink::{Chunk, Source, check_finite, collect, notes};
-use crate::table::{NarrowingRule, ReadProgress, Table, TableOptions, extension};
+use crate::table::{MissingValues, NarrowingRule, ReadProgress, Table, TableOptions, extension};
 use metra::data::{Corpus, MappedCorpus};
 use metra::internal::{ColumnRanges, NarrowingJudgement};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub(crate) fn read(
         );
         Error::file(path, problem)
     })?;
-    let columns = companions(path, rows, &options.columns)?;
+    let mut columns = companions(path, rows, &options.columns)?;
     let source = NpySource {
         path: path.to_path_buf(),
         element,
@@ -72,8 +72,17 @@ pub(crate) fn read(
             collect(&source, &without_columns, progress)?
         }
     };
+    if let Some(kept) = &table.rows {
+        let kept: Vec<usize> = kept.iter().map(|row| *row as usize).collect();
+        columns.values_mut().for_each(|column| column.select(&kept));
+    }
     table.columns = columns;
     Ok(table)
+}
+
+/// How many axes the array of a file has.
+pub(crate) fn axes(path: &Path) -> Result<usize> {
+    Ok(Header::read(path)?.shape.len())
 }
 
 /// The file itself as the corpus, where it holds what memory would and needs no narrowing.
@@ -88,6 +97,7 @@ fn mapped(
         && !header.fortran_order
         && cfg!(target_endian = "little")
         && header.offset.is_multiple_of(4)
+        && options.missing == MissingValues::Error
         && !matches!(options.narrowing, NarrowingRule::Apply(_));
     if !in_place {
         return Ok(None);
@@ -95,7 +105,10 @@ fn mapped(
     let refused = |e| source.refused(e);
     let (offset, rows, dim) = (header.offset as usize, source.rows as usize, source.dim);
     let corpus = MappedCorpus::open(&source.path, offset, rows, dim as usize).map_err(refused)?;
-    let judgement = judge(&corpus, progress).map_err(refused)?;
+    // What is wrong with a value is said where rows are read one by one.
+    let Ok(judgement) = judge(&corpus, progress) else {
+        return Ok(None);
+    };
     let judging = options.narrowing == NarrowingRule::Judge;
     if judging && judgement.narrowing.is_some() {
         return Ok(None);
@@ -136,7 +149,7 @@ fn companions(path: &Path, rows: u64, names: &[String]) -> Result<BTreeMap<Strin
     for name in names {
         let file = Path::new(name);
         let column = if extension(file).as_deref() == Some("npy") {
-            integers(file)?
+            values(file)?
         } else {
             lines(file)?
         };
@@ -171,16 +184,22 @@ fn lines(path: &Path) -> Result<Column> {
     Ok(builder.finish())
 }
 
-/// A one-dimensional npy file of whole numbers of any width.
-fn integers(path: &Path) -> Result<Column> {
+/// A one-dimensional npy file of texts, or of whole numbers of any width.
+fn values(path: &Path) -> Result<Column> {
     let header = Header::read(path)?;
     let [len] = header.shape[..] else {
         let problem = format!("expected one axis, but the shape is {:?}", header.shape);
         return Err(Error::file(path, problem));
     };
     let kind = header.kind();
+    if kind.0 == 'U' {
+        return texts(path, &header, len);
+    }
     if !matches!(kind, ('i' | 'u', 1 | 2 | 4 | 8) | ('b', 1)) {
-        let problem = format!("expected whole numbers, but found {:?}", header.descr);
+        let problem = format!(
+            "expected whole numbers or texts, but found {:?}",
+            header.descr
+        );
         return Err(Error::file(path, problem));
     }
     let mut reader = BufReader::new(header.open(path)?);
@@ -208,6 +227,31 @@ fn integers(path: &Path) -> Result<Column> {
         };
         if !builder.try_push(&cell) {
             return Err(Error::row(path, Place::Row(row), "expected a whole number"));
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Texts of one length, four bytes a character, with zeros behind shorter ones.
+fn texts(path: &Path, header: &Header, len: u64) -> Result<Column> {
+    let mut reader = BufReader::new(header.open(path)?);
+    let mut builder = ColumnBuilder::default();
+    let mut bytes = vec![0_u8; header.size];
+    for row in 0..len {
+        let bad = |problem| Error::row(path, Place::Row(row), problem);
+        (reader.read_exact(&mut bytes)).map_err(|e| Error::io(path, e))?;
+        let mut text = String::new();
+        for code in bytes.as_chunks::<4>().0 {
+            let code = match header.big_endian {
+                true => u32::from_be_bytes(*code),
+                false => u32::from_le_bytes(*code),
+            };
+            if code != 0 {
+                text.push(char::from_u32(code).ok_or_else(|| bad("expected a text"))?);
+            }
+        }
+        if !builder.try_push(&Cell::from_field(text.trim())) {
+            return Err(bad("expected a text, but it is empty"));
         }
     }
     Ok(builder.finish())
@@ -321,6 +365,11 @@ impl Header {
             .get(2..)
             .and_then(|digits| digits.parse::<usize>().ok())
             .ok_or_else(|| format!("the type {descr:?} is unknown"))?;
+        // Texts are said by their characters, of four bytes each.
+        let size = match descr.get(1..2) {
+            Some("U") => size.checked_mul(4).ok_or("the texts are too long")?,
+            _ => size,
+        };
         Ok(Header {
             size,
             big_endian: descr.starts_with('>'),
@@ -451,7 +500,7 @@ impl Chunk for NpyChunk<'_> {
         Cell::Null
     }
 
-    fn vector(&self, row: usize, out: &mut Vector) -> Result<()> {
+    fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
         let width = self.source.dim as usize * self.source.header.size;
         let bytes = &self.bytes[row * width..(row + 1) * width];
         macro_rules! fill {
@@ -471,6 +520,6 @@ impl Chunk for NpyChunk<'_> {
             ElementType::U8 => fill!(u8),
             ElementType::U16 => fill!(u16),
         }
-        Ok(())
+        Ok(true)
     }
 }

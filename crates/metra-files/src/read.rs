@@ -1,46 +1,49 @@
-//! The reader for every format of vectors: the extension of the file chooses it.
+//! The one reader for every format of vectors.
 
-use crate::error::{Error, Result};
-use crate::table::{ReadProgress, Table, TableOptions, extension};
-use crate::{csv, npy, parquet};
+use crate::arrow::{self, Container};
+use crate::error::Result;
+use crate::source_file::{Format, SourceFile};
+use crate::table::{ReadProgress, Table, TableOptions};
+use crate::{csv, json_lines, npy, npz};
 use std::path::Path;
 
-/// Read vectors and columns from `path`, in the format that its extension names.
+/// Read vectors and columns from `path`, in the format that its first bytes or its extension name.
 ///
-/// - `.parquet`: a list column of f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns may hold
-///   integers, booleans, texts, or floating-point numbers that are whole.
-/// - `.npy`: two axes, the same types; f32 in C order is memory-mapped where it lies.
-/// - `.csv`, `.tsv`: with a header. The vector is made of the columns named by the prefix
-///   [`TableOptions::vector`] followed by a number, with or without `_` between (`vector_0`,
-///   `v12`), in the order of the numbers. The prefix `*` takes all columns that are neither
-///   wanted nor filtered on, in the order of the file; it must be asked for, because a forgotten
-///   id would become a feature.
+/// - `.parquet`, `.feather`: a list column of f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns
+///   may hold integers, booleans, texts, or floating-point numbers that are whole.
+/// - `.npy`: two axes, the same types; f32 in C order is memory-mapped where it lies. `.npz`: an array
+///   of it; other arrays are the columns.
+/// - `.jsonl`: an object a line, with a list of numbers under one key.
+/// - `.csv`, `.tsv`: with a header; the separator is recognised (comma, tab, semicolon or bar).
+///   [`TableOptions::vector`] names a column of lists (`[0.1, 0.2]`); or columns of numbers, one by
+///   one (`age,price`), by a pattern (`emb_*`, in the order of the file), or by a prefix that a number
+///   follows, with or without `_` between (`vector_0`, `v12`), in the order of the numbers. `*` takes
+///   all columns that are neither wanted nor filtered on, in the order of the file; it must be asked
+///   for, because a forgotten id would become a feature.
 ///
-/// NaN, infinite and missing values in the rows kept are errors that name their cell.
+/// Files packed by gzip or zstd are unpacked, and `-` is standard input. Infinite values are errors
+/// that name their cell, and so are missing ones, unless [`TableOptions::missing`] skips their rows.
 pub fn read_table(
     path: &Path,
     options: &TableOptions,
     progress: ReadProgress<'_>,
 ) -> Result<Table> {
-    let length = std::fs::metadata(path)
-        .map_err(|e| Error::io(path, e))?
-        .len();
-    if length == 0 {
-        return Err(Error::file(path, "expected vectors, but the file is empty"));
+    let source = SourceFile::open(path, &options.cache_dir)?;
+    let file = source.path();
+    let table = match source.format {
+        Format::Parquet => arrow::read(Container::Parquet, file, options, progress),
+        Format::Feather => arrow::read(Container::Feather, file, options, progress),
+        Format::Npy => npy::read(file, options, progress),
+        Format::Npz => npz::read(file, options, progress),
+        Format::JsonLines => json_lines::read(file, options, progress),
+        Format::Csv(separator) => csv::read(file, separator, options, progress),
+    };
+    if !source.is_copy() {
+        return table;
     }
-    match extension(path).as_deref() {
-        Some("parquet") => parquet::read(path, options, progress),
-        Some("npy") => npy::read(path, options, progress),
-        Some("csv") => csv::read(path, b',', options, progress),
-        Some("tsv") => csv::read(path, b'\t', options, progress),
-        found => Err(Error::file(
-            path,
-            format!(
-                "expected a file that ends in .parquet, .npy, .csv or .tsv, but found {}",
-                found.map_or("no extension".into(), |e| format!(".{e}"))
-            ),
-        )),
-    }
+    let mut table = table.map_err(|error| error.in_file(path))?;
+    table.path = path.to_path_buf();
+    Ok(table)
 }
 
 #[cfg(test)]

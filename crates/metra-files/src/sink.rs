@@ -8,7 +8,7 @@
 use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
-use crate::table::{NarrowingRule, ReadProgress, Table, TableOptions, place};
+use crate::table::{MissingValues, NarrowingRule, ReadProgress, Table, TableOptions, place};
 use metra::data::{Corpus, MappedCorpus, MemoryCorpus, Narrowing, RowId};
 use metra::internal::{ColumnRanges, NarrowingJudgement, Spool};
 use metra::linalg::{RowBuf, Rows};
@@ -27,6 +27,10 @@ pub(crate) trait Source {
     /// Whether places are lines.
     fn text_file(&self) -> bool {
         false
+    }
+    /// Name of the vector, for messages.
+    fn vector_name(&self) -> String {
+        "vector".into()
     }
     /// Name of one number of the vector, for messages.
     fn number_name(&self, index: usize) -> String;
@@ -59,7 +63,8 @@ pub(crate) trait Chunk {
     fn number(&self, row: usize) -> u64;
     /// A cell of the wanted columns, followed by the columns of the filters.
     fn cell(&self, column: usize, row: usize) -> Cell<'_>;
-    fn vector(&self, row: usize, out: &mut Vector) -> Result<()>;
+    /// The vector of a row, with NaN for missing numbers; false where it is missing as a whole.
+    fn vector(&self, row: usize, out: &mut Vector) -> Result<bool>;
 }
 
 /// Read a whole file.
@@ -100,6 +105,13 @@ pub(crate) fn collect(
         judged = Some(judgement);
     }
     let mut notes = judged.as_ref().map_or(Vec::new(), notes);
+    if pass.skipped > 0 {
+        let all = pass.kept + pass.skipped;
+        let skipped = pass.skipped;
+        notes.push(format!(
+            "{skipped} of {all} rows left out: a value is missing"
+        ));
+    }
     if matches!(store, Store::Spooled(_)) {
         let bytes = pass.kept as f64 * dim as f64 * 4.0;
         notes.push(format!(
@@ -119,7 +131,7 @@ pub(crate) fn collect(
         notes,
         element_type: source.element(),
         path: source.path().to_path_buf(),
-        filtered: !options.filters.is_empty(),
+        filtered: !options.filters.is_empty() || pass.skipped > 0,
         text_file: source.text_file(),
     })
 }
@@ -177,13 +189,16 @@ struct Pass<'a> {
     values: Vec<BTreeSet<String>>,
     dim: usize,
     kept: u64,
+    /// Rows left out because something is missing in them.
+    skipped: u64,
     done: u64,
     passes: u64,
 }
 
 impl<'a> Pass<'a> {
     fn new(source: &'a dyn Source, options: &'a TableOptions) -> Self {
-        let numbered = source.text_file() || !options.filters.is_empty();
+        let skips = options.missing == MissingValues::Skip;
+        let numbered = source.text_file() || skips || !options.filters.is_empty();
         Pass {
             source,
             options,
@@ -199,6 +214,7 @@ impl<'a> Pass<'a> {
             values: vec![BTreeSet::new(); options.filters.len()],
             dim: 0,
             kept: 0,
+            skipped: 0,
             done: 0,
             passes: 1,
         }
@@ -250,7 +266,16 @@ impl<'a> Pass<'a> {
         narrow: &mut Vec<f32>,
     ) -> Result<()> {
         let number = chunk.number(row);
-        chunk.vector(row, vector)?;
+        if let Some(name) = self.missing(chunk, row, vector)? {
+            if self.options.missing == MissingValues::Skip {
+                self.skipped += 1;
+                return Ok(());
+            }
+            let problem = "expected a value, but it is missing (an empty field, NaN or null); rows with \
+                           missing values can be left out (--missing skip)";
+            let (path, place) = (self.source.path(), self.source.place(number));
+            return Err(Error::cell(path, place, name, problem));
+        }
         let length = match vector {
             Vector::Exact(values) => values.len(),
             Vector::Wide(values) => values.len(),
@@ -298,13 +323,31 @@ impl<'a> Pass<'a> {
         for (index, name) in self.options.columns.iter().enumerate() {
             let cell = chunk.cell(index, row);
             if !self.columns[index].try_push(&cell) {
-                let found = cell.text().unwrap_or("a missing value".into());
+                let found = cell.text().unwrap_or_default();
                 let problem = format!("expected a whole number or a text, but found {found}");
                 let (path, place) = (self.source.path(), self.source.place(number));
                 return Err(Error::cell(path, place, name, problem));
             }
         }
         Ok(())
+    }
+
+    /// Read the vector of a row; the name of what is missing in the row, if something is.
+    fn missing(
+        &self,
+        chunk: &dyn Chunk,
+        row: usize,
+        vector: &mut Vector,
+    ) -> Result<Option<String>> {
+        if !chunk.vector(row, vector)? {
+            return Ok(Some(self.source.vector_name()));
+        }
+        if let Some(index) = vector.first_missing() {
+            return Ok(Some(self.source.number_name(index)));
+        }
+        let mut columns = self.options.columns.iter().enumerate();
+        let missing = columns.find(|(index, _)| chunk.cell(*index, row) == Cell::Null);
+        Ok(missing.map(|(_, name)| name.clone()))
     }
 
     /// With the first row kept the dimension is known, and with it where the rows should go.
@@ -388,6 +431,10 @@ impl<'a> Pass<'a> {
                 self.source.path(),
                 "expected rows, but the file has none below its head",
             );
+        }
+        if self.skipped > 0 && self.options.filters.is_empty() {
+            let problem = format!("a value is missing in each of the {seen} rows");
+            return Error::file(self.source.path(), problem);
         }
         let filters: Vec<String> = self.options.filters.iter().map(|f| f.to_string()).collect();
         let mut problem = format!("no row of {seen} passes the filter {}", filters.join(", "));

@@ -4,7 +4,7 @@ use crate::column::{Cell, Column, canonical_integer};
 use crate::element::ElementType;
 use crate::error::{Error, Place, Result, list};
 use metra::data::{Corpus, Narrowing, RowId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,10 +13,11 @@ use std::str::FromStr;
 #[derive(Debug, Clone)]
 pub struct TableOptions {
     /// The vectors. Parquet: the column's name; if not given, `vector`, else the only list column.
-    /// CSV: a prefix, see [`read_table`](crate::read_table); if not given, `vector`. npy: must not be given.
+    /// Feather and JSON lines: as Parquet. npz: the array's name; if not given, the only matrix. CSV: see
+    /// [`read_table`](crate::read_table). npy: must not be given.
     pub vector: Option<String>,
     /// Further columns wanted by name (label, id, camera). With npy: paths of companion files,
-    /// which are npy files of whole numbers or text files of one value per line.
+    /// which are npy files of whole numbers or texts, or text files of one value per line.
     pub columns: Vec<String>,
     /// Which rows to keep: those for which all filters hold.
     pub filters: Vec<Filter>,
@@ -26,6 +27,40 @@ pub struct TableOptions {
     pub cache_dir: PathBuf,
     /// How values become f32.
     pub narrowing: NarrowingRule,
+    /// What to do with rows that lack a value.
+    pub missing: MissingValues,
+}
+
+/// What to do with a row in which the vector, one of its numbers or a wanted column is missing: an
+/// empty field, NaN, or null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MissingValues {
+    /// Refuse the file, naming the row.
+    #[default]
+    Error,
+    /// Leave the row out; [`Table::notes`] say how many there were.
+    Skip,
+}
+
+impl FromStr for MissingValues {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "error" => Ok(MissingValues::Error),
+            "skip" => Ok(MissingValues::Skip),
+            other => Err(Error::Missing(other.into())),
+        }
+    }
+}
+
+impl fmt::Display for MissingValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MissingValues::Error => "error",
+            MissingValues::Skip => "skip",
+        })
+    }
 }
 
 impl Default for TableOptions {
@@ -39,6 +74,7 @@ impl Default for TableOptions {
             memory: 1 << 30,
             cache_dir: std::env::temp_dir(),
             narrowing: NarrowingRule::Judge,
+            missing: MissingValues::Error,
         }
     }
 }
@@ -124,7 +160,7 @@ pub struct Table {
     pub element_type: ElementType,
     /// The file.
     pub path: PathBuf,
-    /// Whether filters were asked for, so that the file may have rows that were not kept.
+    /// Whether the file may have rows that were not kept, because of filters or missing values.
     pub filtered: bool,
     pub(crate) text_file: bool,
 }
@@ -147,6 +183,22 @@ impl Table {
             found: self.columns.keys().cloned().collect(),
         };
         self.columns.get(name).ok_or_else(missing)
+    }
+
+    /// An error that names both places where a column has a value twice.
+    pub fn check_unique(&self, column: &str) -> Result<()> {
+        let is_unique = match self.column(column)? {
+            Column::Integers(values) => {
+                let distinct: HashSet<&i64> = values.iter().collect();
+                distinct.len() == values.len()
+            }
+            // Every text is held once.
+            Column::Text { names, of } => names.len() == of.len(),
+        };
+        match is_unique {
+            true => Ok(()),
+            false => self.index(column).map(|_| ()),
+        }
     }
 
     /// The row of every id in a column. An id that occurs twice is an error naming both places.

@@ -5,8 +5,8 @@
 
 use crate::error::{Error, Place, Result};
 use crate::lines::visit_lines;
-use crate::write::Target;
 use metra::data::RowId;
+use metra::internal::AtomicFile;
 use metra::supervision::Judgement;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
@@ -174,7 +174,7 @@ pub fn read_run(path: &Path) -> Result<TrecRun> {
 pub fn write_run(path: &Path, run: &TrecRun, tag: &str) -> Result<()> {
     let check = |what: &str, name: &str| plain(path, what, name);
     check("tag", tag)?;
-    let mut target = Target::create(path)?;
+    let mut target = AtomicFile::create(path).map_err(|e| Error::metra(path, e))?;
     for (query, documents) in &run.queries {
         check("query id", query)?;
         let mut ranked: Vec<&(String, f64)> = documents.iter().collect();
@@ -192,7 +192,7 @@ pub fn write_run(path: &Path, run: &TrecRun, tag: &str) -> Result<()> {
                 .map_err(|e| Error::io(path, e))?;
         }
     }
-    target.finish()
+    target.finish().map_err(|e| Error::metra(path, e))
 }
 
 /// Write judgements as TREC has them: lines `query 0 item grade`. Ids with white space are an error.
@@ -200,13 +200,13 @@ pub fn write_qrels<'a>(
     path: &Path,
     judgements: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
 ) -> Result<()> {
-    let mut target = Target::create(path)?;
+    let mut target = AtomicFile::create(path).map_err(|e| Error::metra(path, e))?;
     for (query, item, grade) in judgements {
         plain(path, "query id", query)?;
         plain(path, "item id", item)?;
         writeln!(target, "{query} 0 {item} {grade}").map_err(|e| Error::io(path, e))?;
     }
-    target.finish()
+    target.finish().map_err(|e| Error::metra(path, e))
 }
 
 /// Fields are separated by white space, so a name must have none.

@@ -1,7 +1,4 @@
-//! Writing vectors: npy and Parquet, row block by row block.
-//!
-//! A target is written beside its place and renamed when it is whole, so nobody ever reads half a
-//! file and an interrupted command leaves the old one as it was.
+//! Writing vectors: npy and Parquet, row block by row block. A file appears when it is whole.
 
 use crate::column::Column;
 use crate::error::{Error, Result};
@@ -9,73 +6,19 @@ use arrow_array::{
     ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Schema};
+use metra::internal::AtomicFile;
 use metra::linalg::Rows;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// Bytes of vectors in a row group: a writer holds one in memory.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
 /// Rows in a group of the longest vectors: fewer would make the file's own tables large beside them.
 const LEAST_ROWS: usize = 64;
-
-/// A file that appears under its name only when it is finished.
-pub struct Target {
-    file: BufWriter<NamedTempFile>,
-    path: PathBuf,
-}
-
-impl Target {
-    /// Begin to write what will lie at `path`.
-    pub fn create(path: &Path) -> Result<Self> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".metra-").suffix(".part");
-        // Temporary files are private by default; a result is as open as the user's other files.
-        #[cfg(unix)]
-        let permissions = {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::Permissions::from_mode(0o666)
-        };
-        #[cfg(unix)]
-        builder.permissions(permissions);
-        let file = builder
-            .tempfile_in(folder)
-            .map_err(|e| Error::io(path, e))?;
-        Ok(Target {
-            file: BufWriter::with_capacity(1 << 20, file),
-            path: path.to_path_buf(),
-        })
-    }
-
-    /// Put the file in its place.
-    pub fn finish(self) -> Result<()> {
-        let path = self.path;
-        let file = self
-            .file
-            .into_inner()
-            .map_err(|e| Error::io(&path, e.into_error()))?;
-        file.persist(&path).map_err(|e| Error::io(&path, e.error))?;
-        Ok(())
-    }
-}
-
-impl Write for Target {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
 
 /// Counts rows against what was announced, for both writers.
 struct Count {
@@ -118,7 +61,7 @@ impl Count {
 
 /// Writes f32 vectors as npy (version 1, C order).
 pub struct NpyWriter {
-    target: Target,
+    target: AtomicFile,
     count: Count,
 }
 
@@ -132,7 +75,7 @@ impl NpyWriter {
         let padding = 63 - (10 + header.len()) % 64;
         header.extend(std::iter::repeat_n(' ', padding));
         header.push('\n');
-        let mut target = Target::create(path)?;
+        let mut target = AtomicFile::create(path).map_err(|e| Error::metra(path, e))?;
         let mut write = |bytes: &[u8]| target.write_all(bytes).map_err(|e| Error::io(path, e));
         write(b"\x93NUMPY\x01\x00")?;
         write(&(header.len() as u16).to_le_bytes())?;
@@ -167,13 +110,14 @@ impl NpyWriter {
     /// Put the file in its place; the number of rows must be the one announced.
     pub fn finish(self) -> Result<()> {
         self.count.check()?;
-        self.target.finish()
+        let path = &self.count.path;
+        self.target.finish().map_err(|e| Error::metra(path, e))
     }
 }
 
 /// Writes f32 vectors as Parquet, with columns passed through beside them.
 pub struct ParquetVectorWriter<'a> {
-    writer: ArrowWriter<Target>,
+    writer: ArrowWriter<AtomicFile>,
     schema: Arc<Schema>,
     columns: Vec<&'a Column>,
     /// Values of the columns that have no vector.
@@ -220,7 +164,8 @@ impl<'a> ParquetVectorWriter<'a> {
             ))
             .set_column_dictionary_enabled(element_path.into(), false)
             .build();
-        let writer = ArrowWriter::try_new(Target::create(path)?, schema.clone(), Some(properties))
+        let target = AtomicFile::create(path).map_err(|e| Error::metra(path, e))?;
+        let writer = ArrowWriter::try_new(target, schema.clone(), Some(properties))
             .map_err(|e| Error::format(path, "Parquet", e))?;
         Ok(ParquetVectorWriter {
             writer,
@@ -293,7 +238,8 @@ impl<'a> ParquetVectorWriter<'a> {
             .writer
             .into_inner()
             .map_err(|e| Error::format(&self.count.path, "Parquet", e))?;
-        target.finish()
+        let path = &self.count.path;
+        target.finish().map_err(|e| Error::metra(path, e))
     }
 }
 

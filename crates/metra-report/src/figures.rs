@@ -77,6 +77,11 @@ pub(crate) fn precision(leaderboard: &Leaderboard<'_>) -> Option<Figure> {
             .map(|(at, value)| (at as f64 / last, *value))
             .collect()
     });
+    // With one relevant item a query, the largest precision is the same at every recall.
+    let is_flat = |curve: &Curve| curve.points.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if list.iter().all(is_flat) {
+        return None;
+    }
     let axes = Axes {
         lower: "recall",
         left: "mean precision",

@@ -4,7 +4,8 @@
 //! told apart, what was lost, what failed, how settings were chosen and how to get it all again.
 //! The HTML file has charts as well and fetches nothing: style sheet and drawings are inside, there
 //! is no script, and a rule in its head forbids one. It follows the reader's theme, prints on paper
-//! and fits a phone. The Markdown page is for a repository and names no single query.
+//! and fits a phone. The Markdown page is for a repository and names no single query. [`exports`]
+//! gives tables and curves as CSV, LaTeX and SVG.
 //!
 //! ```
 //! # fn read() -> metra::experiment::compare::Results {
@@ -23,6 +24,7 @@
 
 mod charts;
 mod error;
+mod exports;
 mod figures;
 mod leaderboard;
 mod markdown;
@@ -34,6 +36,7 @@ mod tables;
 mod words;
 
 pub use error::Error;
+pub use exports::exports;
 pub use markdown::markdown;
 pub use page::{html, html_with_sheets};
 pub use sheets::{SheetGroup, SheetPicture, Sheets};

@@ -10,7 +10,7 @@ use crate::measures::{heading, meaning};
 use crate::numbers::{count, interval, score, signed, unbroken};
 use crate::sheets::{GroupView, Sheets};
 use crate::tables::{self, ClaimRow, FailureRow, GainRow, PartTable, ScoreRow, SettingsRow};
-use crate::words::{self, Fact, Remark};
+use crate::words::{self, Fact, Remark, Span};
 use crate::{Error, charts::svg::printable};
 use metra::experiment::compare::{Costs, QueryChange, QueryChanges, Results};
 use minijinja::value::{Serde, Value};
@@ -31,11 +31,7 @@ pub fn html_with_sheets(
     costs: Option<&Costs>,
     sheets: &Sheets,
 ) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    // A name that the page lacks is a mistake to find in tests, not an empty place to ship.
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.add_template("style.css", include_str!("page/style.css"))?;
-    environment.add_template("page.html", include_str!("page/page.html"))?;
+    let environment = environment()?;
     let page = Page::of(results, costs, sheets);
     let text = environment
         .get_template("page.html")?
@@ -45,6 +41,20 @@ pub fn html_with_sheets(
     Ok(text.chars().map(keep).collect())
 }
 
+fn environment() -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    // A name that the page lacks is a mistake to find in tests, not an empty place to ship.
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_template("style.css", include_str!("page/style.css"))?;
+    environment.add_template("page.html", include_str!("page/page.html"))?;
+    Ok(environment)
+}
+
+/// The style sheet of pages and drawings.
+pub(crate) fn style_sheet() -> Result<String, Error> {
+    Ok(environment()?.get_template("style.css")?.render(())?)
+}
+
 /// All that the template shows.
 #[derive(Serialize)]
 struct Page {
@@ -52,6 +62,7 @@ struct Page {
     about: Vec<String>,
     version: String,
     kind: &'static str,
+    verdict: Vec<Span>,
     tiles: Vec<Tile>,
     summary: Vec<Remark>,
     measures: Vec<Heading>,
@@ -150,6 +161,7 @@ impl Page {
             } else {
                 "Learned against base"
             },
+            verdict: words::conclusion(&leaderboard),
             tiles: tiles(&leaderboard),
             summary: summary(&leaderboard),
             measures: headings(results),

@@ -104,6 +104,54 @@ pub(crate) fn summary(leaderboard: &Leaderboard<'_>) -> Vec<Remark> {
     parts.into_iter().flatten().collect()
 }
 
+/// What to do, in the first sentence of the page.
+pub(crate) fn conclusion(leaderboard: &Leaderboard<'_>) -> Vec<Span> {
+    let results = leaderboard.results;
+    let base = results.base.as_str();
+    let mut sentences = Sentences::default();
+    let learned = leaderboard.best().filter(|best| !best.is_base);
+    let difference = learned.and_then(|best| {
+        let difference = leaderboard.of_criterion(&best.line.against_base)?;
+        Some((best.line, difference))
+    });
+    let Some((line, difference)) = difference else {
+        sentences.say("Keep ").name(base);
+        sentences.say(format!(
+            ": no method is ahead of it by {}.",
+            leaderboard.criterion()
+        ));
+        return sentences.spans;
+    };
+    let unseen = line.parts.iter().find(|part| part.part == "unseen items");
+    let unseen = unseen.and_then(|part| part.gain.as_ref());
+    match (difference.adjusted, unseen.map(|gain| gain.evidence)) {
+        (Evidence::Better, Some(Evidence::Worse)) => {
+            sentences.say("Keep ").name(base).say(": ").name(&line.name);
+            sentences.say(" is better on items that training had seen and worse on new ones");
+        }
+        (Evidence::Better, _) => {
+            sentences
+                .say("Ship ")
+                .name(&line.name)
+                .say(": it is better than ");
+            sentences.name(base).say(" by more than chance");
+        }
+        (_, _) => {
+            sentences.say("Keep ").name(base).say(": ").name(&line.name);
+            sentences.say(" is ahead, but not by more than chance");
+        }
+    }
+    sentences.say(format!(
+        " ({} {}).",
+        leaderboard.criterion(),
+        gain(difference)
+    ));
+    if let (Evidence::Better, Some(new)) = (difference.adjusted, unseen) {
+        sentences.say(format!(" On new items: {}.", gain(new)));
+    }
+    sentences.spans
+}
+
 fn best(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
     let results = leaderboard.results;
     let mut sentences = Sentences::default();

@@ -4,6 +4,7 @@
 //! Nothing here is documented for users or promised to stay: passes over rows that other machines
 //! hold, sums and products, keyed random streams.
 
+pub use crate::data::atomic_file::AtomicFile;
 pub use crate::data::corpus::{SCAN_ROWS, check_finite, fingerprint};
 pub use crate::data::interruptible::Interruptible;
 pub use crate::data::joined::JoinedCorpus;

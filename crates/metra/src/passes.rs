@@ -7,7 +7,8 @@
 use crate::data::{KeyedBy, PartialResult, Task};
 use crate::evaluate::{IrrelevantCounts, RelevantScores};
 use crate::execute::{
-    ChosenRows, ColumnSums, Digest, KeyedSums, OuterSums, Sample, Statistic, WithinSums, decode,
+    ChosenRows, ColumnSums, Digest, KeyedSums, OuterSums, Sample, SmallestDigests, Statistic,
+    WithinSums, decode,
 };
 use crate::linalg::{RowBuf, Rows};
 use crate::methods::slr::distributed::{ClippedSums, EmbeddedRows};
@@ -31,6 +32,7 @@ pub const ALL: &[Pass] = &[
     pass::<WithinSums>(),
     pass::<ChosenRows>(),
     pass::<Digest>(),
+    pass::<SmallestDigests>(),
     pass::<PairScale>(),
     pass::<LocalSteps>(),
     pass::<NearestRows>(),

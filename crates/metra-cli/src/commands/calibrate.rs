@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use metra::evaluate::{Bootstrap, RocPoint, verification};
 use metra::internal::fingerprint;
-use metra::model::{Embedding, MatchDecision, Model, Side, embed_corpus};
+use metra::model::{Embedding, MatchDecision, Model, SeenRows, Side, embed_corpus};
 use metra_files::Filter;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ const ENOUGH: f64 = 10.0;
 pub(crate) struct Calibrate {
     /// The model file
     model: PathBuf,
-    /// Vectors with identities, not those trained on (.parquet, .npy, .csv, .tsv)
+    /// Vectors with identities, not those trained on (.parquet, .npy, .csv, .jsonl, …)
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -53,6 +53,8 @@ struct Calibrated {
     same: u64,
     different: u64,
     trained_on: bool,
+    /// How many of the rows the model learned from, where it keeps that.
+    seen_rows: Option<SeenRows>,
     curve: Vec<Point>,
     decision: MatchDecision,
 }
@@ -93,12 +95,14 @@ impl Calibrate {
         let labels = need_labels(&loaded)?;
         let corpus = loaded.table.corpus.as_ref();
         let data = fingerprint(corpus)?;
-        let trained_on = data == model.origin.data;
-        if trained_on {
+        let seen_rows = model.seen_rows(corpus)?;
+        let leak = seen_rows.filter(SeenRows::is_leak);
+        if let Some(seen) = &leak {
             tracing::warn!(
-                "{}: the model was trained on these very rows, whose identities it has driven apart: \
-                 on new ones expect more false and fewer true matches than is said here",
-                self.data.display()
+                "{}: {} by the model, which has driven their identities apart: on new ones expect more \
+                 false and fewer true matches than is said here",
+                self.data.display(),
+                print::seen_rows(seen)
             );
         }
         let groups = model_groups(&model, &loaded)?;
@@ -159,7 +163,8 @@ impl Calibrate {
             identities: found.identities,
             same: found.same,
             different: found.different,
-            trained_on,
+            trained_on: leak.is_some(),
+            seen_rows,
             curve: found.points.iter().map(Point::new).collect(),
             decision,
         };

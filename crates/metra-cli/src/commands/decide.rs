@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub(crate) struct Decide {
     /// The model file, as `metra calibrate` wrote it
     model: PathBuf,
-    /// The vectors (.parquet, .npy, .csv, .tsv)
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …)
     data: PathBuf,
     /// Pairs of rows, one per line: a and b, by id or number; a third field, 1 for same or 0, is
     /// compared with the decision

@@ -6,15 +6,16 @@ use crate::inputs::{in_file, load, model_groups, narrowing_of, row_name};
 use crate::interrupt;
 use crate::print;
 use crate::progress::{Reporter, index_progress};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use metra::model::{Model, Side, for_each_embedded};
 use metra_files::Filter;
 use metra_stores::index::{
-    EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, Manifest,
+    EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, LocalIndex, Manifest, Verify,
 };
 use serde::Serialize;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 /// Write an index of mapped items, to search without a vector store.
 ///
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 pub(crate) struct Index {
     /// The model file
     model: PathBuf,
-    /// The items (.parquet, .npy, .csv, .tsv)
+    /// The items (.parquet, .npy, .csv, .jsonl, …)
     items: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -34,6 +35,9 @@ pub(crate) struct Index {
     /// Folder to write; it must not exist yet
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// An index of the same model whose items are put in front of these; it stays as it is
+    #[arg(long, value_name = "DIR")]
+    add_to: Option<PathBuf>,
     /// Build a graph, however few the items are
     #[arg(long, conflicts_with = "exact")]
     approximate: bool,
@@ -51,6 +55,21 @@ pub(crate) struct Index {
     parallel: bool,
 }
 
+/// The ids of an index and those of more items, which must be others.
+fn joined_ids(former: &LocalIndex, more: impl Iterator<Item = String>) -> Result<Vec<String>> {
+    let old = (0..former.manifest().rows).map(|item| former.id(item));
+    let mut ids = old.collect::<metra_stores::Result<Vec<String>>>()?;
+    let mut known: HashSet<String> = ids.iter().cloned().collect();
+    for id in more {
+        ensure!(
+            known.insert(id.clone()),
+            "--add-to: the index has an item {id:?} already"
+        );
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
 #[derive(Serialize)]
 struct Done {
     items: u64,
@@ -66,11 +85,16 @@ impl Index {
         let model = Model::load(&self.model)?;
         let name = self.model.display().to_string();
         let mut writer = IndexWriter::create(&self.output, &model, &name)?;
+        let mut reporter = Reporter::new();
+        let former = match &self.add_to {
+            Some(folder) => Some(self.former(folder, &model, &mut writer, &mut reporter)?),
+            None => None,
+        };
         let rule = narrowing_of(model.narrowing.as_ref());
         let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
         let groups = model_groups(&model, &items)?;
         let rows = items.table.corpus.len();
-        let mut reporter = Reporter::new();
+        let all = writer.rows() + rows;
         reporter.start("map");
         let corpus = items.table.corpus.as_ref();
         for_each_embedded(
@@ -81,17 +105,41 @@ impl Index {
             &mut |block| {
                 interrupt::check()?;
                 writer.push(block.rows())?;
-                reporter.advance(writer.rows(), Some(rows), || "items".into());
+                reporter.advance(writer.rows(), Some(all), || "items".into());
                 Ok(())
             },
         )
         .map_err(|e| in_file(e, &items))?;
         // Row numbers of the whole file are names as well where rows were left out.
-        if self.columns.id.is_some() || items.table.rows.is_some() {
-            writer.ids((0..rows).map(|row| row_name(&items, &self.columns, row)))?;
-        }
-        if let Some(labels) = &items.labels {
-            writer.labels(labels.of().iter().map(|class| labels.name(*class)))?;
+        let named = self.columns.id.is_some() || items.table.rows.is_some();
+        let ids = (0..rows).map(|row| row_name(&items, &self.columns, row));
+        let labels = items.labels.as_ref();
+        let labels = labels.map(|labels| labels.of().iter().map(|class| labels.name(*class)));
+        match &former {
+            None => {
+                if named {
+                    writer.ids(ids)?;
+                }
+                if let Some(labels) = labels {
+                    writer.labels(labels)?;
+                }
+            }
+            Some(former) => {
+                ensure!(
+                    former.has_ids() == named && former.label(0)?.is_some() == labels.is_some(),
+                    "--add-to: expected ids and labels as the items of the index have them (--id, --label)"
+                );
+                if named {
+                    writer.ids(joined_ids(former, ids)?)?;
+                }
+                if let Some(labels) = labels {
+                    let old = (0..former.manifest().rows).map(|item| former.label(item));
+                    let old = old.map(|label| Ok(label?.unwrap_or_default()));
+                    let mut all = old.collect::<Result<Vec<String>>>()?;
+                    all.extend(labels.map(str::to_owned));
+                    writer.labels(all)?;
+                }
+            }
         }
         // The mapped items are all that is needed from here on.
         drop(items);
@@ -100,10 +148,28 @@ impl Index {
             build_effort: self.effort,
             parallel: self.parallel,
         };
-        let graph = self.wants_graph(rows).then_some(&settings);
+        let graph = self.wants_graph(all).then_some(&settings);
         let manifest = writer.finish(graph, &mut index_progress(&mut reporter))?;
         reporter.finish();
         self.say(&manifest, common)
+    }
+
+    /// Put the items of another index in front.
+    fn former(
+        &self,
+        folder: &Path,
+        model: &Model,
+        writer: &mut IndexWriter,
+        reporter: &mut Reporter,
+    ) -> Result<LocalIndex> {
+        let former = LocalIndex::open(folder, Verify::Digests, &mut index_progress(reporter))?;
+        former.check_model(&self.model.display().to_string(), model)?;
+        let vectors = former.vectors();
+        vectors.scan(0..vectors.len(), &mut |_, rows| {
+            interrupt::check()?;
+            writer.push(rows)
+        })?;
+        Ok(former)
     }
 
     fn wants_graph(&self, rows: u64) -> bool {

@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::model::{Embedding, Map, MatchDecision, Model, Origin};
+use metra::model::{Embedding, Map, MatchDecision, Model, Origin, TrainingRows};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -26,6 +26,8 @@ struct Shown<'a> {
     groups: Option<&'a [String]>,
     origin: &'a Origin,
     decision: Option<&'a MatchDecision>,
+    /// Rows that it learned from, where it keeps what recognises them.
+    training_rows: Option<u64>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     outputs: &'a [String],
 }
@@ -65,6 +67,7 @@ impl Inspect {
             groups: chain.group_names(),
             origin: &model.origin,
             decision: model.decision.as_ref(),
+            training_rows: model.training.as_ref().map(TrainingRows::rows),
             outputs: &model.outputs,
         };
         if common.json {
@@ -100,6 +103,15 @@ impl Inspect {
         print::fact("seed", &origin.seed.to_string())?;
         print::fact("data", &origin.data)?;
         print::fact("supervision", &origin.supervision)?;
+        let rows = match shown.training_rows {
+            Some(rows) => format!("{} rows, which evaluations recognise", print::count(rows)),
+            None => "rows that it does not keep digests of: no evaluation recognises them".into(),
+        };
+        print::fact("trained on", &rows)?;
+        if origin.refit {
+            let text = "the test part too (--refit), after what is held out here was measured";
+            print::fact("refit on", text)?;
+        }
         if let Some(decision) = shown.decision {
             for text in print::decision(decision) {
                 print::fact("decision", &text)?;

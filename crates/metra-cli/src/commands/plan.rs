@@ -38,7 +38,7 @@ pub(crate) struct PlanVerb {
     no_index: bool,
     #[command(flatten)]
     constraint_args: PlanArgs,
-    /// Verify on rows of this file (.parquet, .npy, .csv, .tsv)
+    /// Verify on rows of this file (.parquet, .npy, .csv, .jsonl, …)
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
     /// Rows of this file ask (default: other rows of the sample)

@@ -12,6 +12,7 @@ use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use metra::experiment::{HoldOut, Ranking};
+use metra::model::SeenRows;
 use metra_files::Filter;
 use metra_images::sheet::{HEIGHTS, Sheet};
 use serde::Serialize;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Sheets {
     /// The model file, or `euclid` or `cosine` for the vectors as they are
     model: PathBuf,
-    /// The vectors (.parquet, .npy, .csv, .tsv), as `metra features` writes them
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …), as `metra features` writes them
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,
@@ -157,33 +158,11 @@ impl Sheets {
 
     /// The rows that are shown, those that were learned from, and the seed of the protocol's draws.
     fn held_out(&self, ranker: &Ranker, read: &Input<'_>) -> Result<(Vec<u64>, Vec<u64>, u64)> {
-        let same = match ranker.model() {
-            Some(model) => {
-                let data = read.data.fingerprint()?;
-                (data == model.origin.data).then_some(model)
-            }
-            None => None,
-        };
         let kind = self.splitting.kind(read);
         if kind == HoldOut::None {
-            ensure!(
-                same.is_none(),
-                "{} was trained on rows of {}: name its test part as in training, and not --holdout none",
-                self.model.display(),
-                self.data.display()
-            );
-            return Ok((read.data.units(), Vec::new(), self.splitting.seed));
-        }
-        let drawn = self.splitting.splits.is_none() && self.splitting.test_where.is_none();
-        if let Some(model) = same.filter(|_| drawn) {
-            ensure!(
-                model.origin.seed == self.splitting.seed,
-                "{} held out the rows of seed {}, but --seed is {}: others would be shown, which it was \
-                 trained on",
-                self.model.display(),
-                model.origin.seed,
-                self.splitting.seed
-            );
+            let units = read.data.units();
+            self.check_new(ranker, read, &units)?;
+            return Ok((units, Vec::new(), self.splitting.seed));
         }
         let splits = self.splitting.parts(read, kind)?;
         let Some((parts, seed)) = splits.into_iter().next() else {
@@ -193,8 +172,24 @@ impl Sheets {
             !parts.test.is_empty(),
             "no row is held out: --test must be above 0"
         );
+        self.check_new(ranker, read, &parts.test)?;
         let trained = parts.learned_from();
         Ok((parts.test, trained, seed))
+    }
+
+    /// Refuse to show rows that the model learned from as if they were new to it.
+    fn check_new(&self, ranker: &Ranker, read: &Input<'_>, units: &[u64]) -> Result<()> {
+        let seen = ranker.seen_rows(&*read.data.unit_rows(units)?)?;
+        if let Some(seen) = seen.filter(SeenRows::is_leak) {
+            bail!(
+                "{}: {} by {}: name its test part as in training (--splits and --split, --test-where, \
+                 or --holdout, --test and --seed)",
+                self.data.display(),
+                print::seen_rows(&seen),
+                self.model.display()
+            );
+        }
+        Ok(())
     }
 
     /// Places of the rankings that are shown.

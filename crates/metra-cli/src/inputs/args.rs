@@ -1,13 +1,14 @@
 //! Arguments that name files of vectors, their columns and what is similar in them.
 
 use clap::Args;
-use metra_files::Filter;
+use metra_files::{Filter, MissingValues};
 use std::path::PathBuf;
 
 /// Which columns hold what.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Columns {
-    /// Column of vectors (default: `vector`, or the only list column; CSV: column prefix)
+    /// Column of vectors (default: `vector`, or the only list column). In CSV also: columns a,b,c, a
+    /// pattern emb_*, or the prefix of numbered columns
     #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) vector: Option<String>,
     /// Column of class labels (with npy: a file of labels, .npy or one per line)
@@ -24,6 +25,15 @@ pub(crate) struct Columns {
     /// Column of ids (with npy: a file; default: row numbers)
     #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
+    /// Rows with a missing value (empty, NaN or null): error, or skip to leave them out
+    #[arg(
+        help_heading = "Data",
+        long,
+        value_name = "RULE",
+        default_value_t,
+        hide_short_help = true
+    )]
+    pub(crate) missing: MissingValues,
 }
 
 /// Queries and items apart, with judgements between them.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Vectors and supervision.
 #[derive(Args, Clone, Default)]
 pub(crate) struct DataArgs {
-    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …); or give --queries, --items and --qrels
     #[arg(required_unless_present = "queries", conflicts_with = "queries")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::args::{Columns, QrelsArgs};
 use crate::args::Common;
 use crate::interrupt;
-use crate::progress::Reporter;
+use crate::progress::{Reporter, warn_once};
 use anyhow::{Context, Result, anyhow, bail};
 use metra::Dataset;
 use metra::data::{Groups, Narrowing, RowId, SplitKind};
@@ -48,18 +48,35 @@ pub(crate) fn load(
         memory: common.memory,
         cache_dir: common.cache_dir(),
         narrowing,
+        missing: columns.missing,
     };
     let mut reporter = Reporter::new();
-    reporter.start(&format!("read {}", path.display()));
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    reporter.start(&format!("read {}", name.to_string_lossy()));
     let mut table = read_table(path, &options, &mut reporter.rows())?;
     reporter.finish();
     for note in &table.notes {
-        tracing::warn!("{}: {note}", path.display());
+        warn_once(format!("{}: {note}", path.display()));
     }
     let labels = match &columns.label {
         Some(name) => Some(table.column(name)?.to_labels()?),
         None => None,
     };
+    if let (Some(name), Some(labels)) = (&columns.label, &labels)
+        && labels.len() >= 20
+        && 2 * labels.singletons() > labels.len()
+    {
+        warn_once(format!(
+            "{}: column {name}: {} different values in {} rows: an id or a measured quantity? Labels are \
+             classes, of several rows each",
+            path.display(),
+            labels.classes(),
+            labels.len()
+        ));
+    }
+    if let Some(id) = &columns.id {
+        table.check_unique(id)?;
+    }
     let groups = match &columns.camera {
         Some(name) => Some(table.column(name)?.to_groups()),
         None => None,

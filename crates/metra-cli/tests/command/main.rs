@@ -13,9 +13,11 @@ mod gate;
 #[cfg(all(feature = "images", target_os = "linux"))]
 mod hostile;
 mod index;
+mod leaks;
 #[cfg(feature = "images")]
 mod people;
 mod plans;
+mod safe_files;
 #[cfg(feature = "images")]
 mod sheets;
 mod supervision;
@@ -212,10 +214,15 @@ fn splits_single_shot_and_cameras() {
     assert_eq!(report["splits"].as_array().unwrap().len(), 1);
     assert_eq!(report["splits"][0]["test"], 60);
     let (out, _) = folder.good(
-        &format!("eval m.safetensors persons.parquet {protocol}"),
+        &format!("eval m.safetensors persons.parquet {protocol} --allow-seen"),
         &[],
     );
     assert!(out.contains("over 2 splits"), "{out}");
+    // The model was trained on the second one: on the first it has seen half of the persons.
+    assert!(
+        out.contains("WARNING") && out.contains("not a held-out result"),
+        "{out}"
+    );
 
     let message = folder.refused(&line, &["-o", "m.safetensors"]);
     assert!(message.contains("--split"), "{message}");

@@ -147,9 +147,15 @@ fn rows_that_were_trained_on_are_not_shown() {
     // What eval counts on the same rows: a third of 120, all with others of their class.
     assert!((30..=40).contains(&found["queries"].as_u64().unwrap()));
     let error = folder.refused(&format!("{sheets} --holdout none"), &[]);
-    assert!(error.contains("was trained on rows of"), "{error}");
+    assert!(
+        error.contains("evaluated rows were learned from"),
+        "{error}"
+    );
     let error = folder.refused(&format!("{sheets} --holdout rows --seed 5"), &[]);
-    assert!(error.contains("held out the rows of seed 4"), "{error}");
+    assert!(
+        error.contains("name its test part as in training"),
+        "{error}"
+    );
 }
 
 #[test]

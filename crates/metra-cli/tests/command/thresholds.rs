@@ -95,7 +95,10 @@ fn what_cannot_be_calibrated_or_decided_is_said() {
     // On the rows it was trained on, and at a rate that so few pairs cannot show.
     let line = "calibrate m.safetensors data.parquet --label label --where train=true";
     let (_, warned) = folder.good(line, &["--fmr", "1e-6"]);
-    assert!(warned.contains("trained on these very rows"), "{warned}");
+    assert!(
+        warned.contains("rows were learned from by the model"),
+        "{warned}"
+    );
     assert!(
         warned.contains("too few to measure a rate of 1e-6"),
         "{warned}"

@@ -50,8 +50,8 @@ fn a_prefix_or_all_others_can_be_asked_for() {
     assert_eq!(values(&*all.corpus), [2.0, 3.0, 4.0, 6.0, 8.0, 9.0]);
     assert_eq!(
         refusal(&path, &TableOptions::default()),
-        "t.csv: expected columns vector_0, vector_1, … for the vectors, but the columns are \"x\", \
-         \"v0\", \"v1\", \"v10x\"; name the vectors"
+        "t.csv: expected columns vector_0, vector_1, … for the vectors, or a column vector of lists, but \
+         the columns are \"x\", \"v0\", \"v1\", \"v10x\"; name the vectors"
     );
     let (_folder, path) = file("v0,v2\n1,2\n");
     assert!(refusal(&path, &with_vector("v", &[])).contains("\"v0\" is followed by \"v2\""));
@@ -77,11 +77,11 @@ fn bad_cells_name_line_and_column() {
         ),
         (
             "v0,v1\n1,\n",
-            "t.csv: line 2, column v1: expected a number, but found \"\"",
+            "t.csv: line 2, column v1: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)",
         ),
         (
             "v0,v1\n1,NaN\n",
-            "t.csv: line 2, column v1: expected a finite number, but found NaN",
+            "t.csv: line 2, column v1: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)",
         ),
         (
             "v0,v1\n1,1e999\n",

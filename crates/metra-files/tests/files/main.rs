@@ -1,6 +1,7 @@
 //! Every rule of the readers and writers, on files that the tests make themselves.
 
 mod csv;
+mod formats;
 mod npy;
 mod parquet;
 mod real;

@@ -116,7 +116,7 @@ fn missing_vectors_and_numbers_are_named() {
     let (_folder, path) = file(vec![("e", Arc::new(builder.finish()))]);
     assert_eq!(
         refusal(&path, &TableOptions::default()),
-        "t.parquet: row 1, column e: expected a vector, but found a missing value"
+        "t.parquet: row 1, column e: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)"
     );
     let rows = [
         Some(vec![Some(1.0), Some(2.0)]),
@@ -127,7 +127,7 @@ fn missing_vectors_and_numbers_are_named() {
     let (_folder, path) = file(vec![("vector", Arc::new(list)), ("keep", Arc::new(keep))]);
     assert_eq!(
         refusal(&path, &TableOptions::default()),
-        "t.parquet: row 1, column vector[1]: expected a number, but found a missing value"
+        "t.parquet: row 1, column vector[1]: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)"
     );
     // A row that a filter drops need not be whole.
     assert_eq!(
@@ -144,7 +144,7 @@ fn bad_values_name_file_row_and_column() {
     for (array, expected) in [
         (
             vectors::<Float32Type>(&[&[1.0, 2.0], &[1.0, f32::NAN]]),
-            "t.parquet: row 1, column vector[1]: expected a finite number, but found NaN",
+            "t.parquet: row 1, column vector[1]: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)",
         ),
         (
             vectors::<Float16Type>(&[&[f16::INFINITY, f16::ONE]]),
@@ -152,7 +152,7 @@ fn bad_values_name_file_row_and_column() {
         ),
         (
             vectors::<Float64Type>(&[&[1.0], &[f64::NAN]]),
-            "t.parquet: row 1, column vector[0]: expected a finite number, but found NaN",
+            "t.parquet: row 1, column vector[0]: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)",
         ),
         (
             vectors::<Float64Type>(&[&[1.0, 2.0], &[1e200, 2.0]]),
@@ -310,8 +310,7 @@ fn columns_that_are_no_names_are_refused() {
     ]);
     assert_eq!(
         refusal(&path, &options(&["missing"], &[])),
-        "t.parquet: row 1, column missing: expected a whole number or a text, but found a missing \
-         value"
+        "t.parquet: row 1, column missing: expected a value, but it is missing (an empty field, NaN or null); rows with missing values can be left out (--missing skip)"
     );
     assert_eq!(
         refusal(&path, &options(&["fraction"], &[])),

@@ -92,9 +92,9 @@ pub enum Verify {
 impl ModelMark {
     /// The mark of a model.
     pub fn of(name: &str, model: &Model) -> Result<Self> {
-        // Calibrating a model moves no vector, so it must not part the model from its index.
+        // Neither moves a vector, so they must not part the model from its index.
         let mut model = model.clone();
-        model.decision = None;
+        (model.decision, model.training) = (None, None);
         Ok(ModelMark {
             name: name.to_owned(),
             digest: crate::digest(&model)?,

@@ -225,6 +225,16 @@ impl LocalIndex {
         Ok(top_k(self.space, queries, &self.vectors, k, false)?)
     }
 
+    /// The mapped items.
+    pub fn vectors(&self) -> &dyn Corpus {
+        &self.vectors
+    }
+
+    /// Whether items have names of their own.
+    pub fn has_ids(&self) -> bool {
+        self.ids.is_some()
+    }
+
     /// What an item is called: its id, or its row number where it has none.
     pub fn id(&self, item: RowId) -> Result<String> {
         match &self.ids {

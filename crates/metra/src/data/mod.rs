@@ -2,6 +2,7 @@
 //! passes on other machines, and synthetic data. A [`Dataset`](crate::Dataset) adds the
 //! supervision.
 
+pub(crate) mod atomic_file;
 pub(crate) mod corpus;
 mod corpus_ref;
 mod element;
@@ -12,10 +13,12 @@ pub(crate) mod mapped;
 pub(crate) mod narrow;
 pub(crate) mod partial_result;
 pub(crate) mod pass_executor;
+mod row_digests;
 mod split;
 mod storage;
 pub mod synthetic;
 
+pub(crate) use atomic_file::AtomicFile;
 pub use corpus::{Batch, BorrowedCorpus, Corpus, MemoryCorpus, Subset};
 pub(crate) use corpus::{SCAN_ROWS, check_rows, fingerprint};
 pub use corpus_ref::{CorpusRef, IntoCorpus};
@@ -29,6 +32,7 @@ pub use narrow::Narrowing;
 pub(crate) use partial_result::{Nearest, PartialResult};
 pub use pass_executor::RowId;
 pub(crate) use pass_executor::{KeyedBy, Keys, PassExecutor, Task};
+pub(crate) use row_digests::{MOST_DIGESTS, RowDigests, row_digest};
 pub use split::{Split, SplitKind, SplitSet, positions};
 pub(crate) use split::{stratified_rows, whole_classes};
 pub use storage::Storage;

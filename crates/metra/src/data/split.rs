@@ -61,8 +61,15 @@ impl Split {
             }
         }
         if let Some((entry, _)) = side.iter().filter(|(_, v)| !v.1).min_by_key(|(k, _)| **k) {
+            let number = |text: &str| text.parse::<i64>().ok();
+            let alike =
+                |name: &&S| number(entry).is_some() && number(name.as_ref()) == number(entry);
+            let hint = names.iter().find(alike).map_or(String::new(), |name| {
+                let name = name.as_ref();
+                format!("; it has {name:?}: write both alike, zeros in front are part of a text")
+            });
             return Err(Error::Data(format!(
-                "the split names {entry:?}, which the data does not have"
+                "the split names {entry:?}, which the data does not have{hint}"
             )));
         }
         Ok((train, test))

@@ -63,6 +63,28 @@ impl<'a> Dataset<'a> {
         })
     }
 
+    /// The rows of some units.
+    pub fn unit_rows(&self, units: &[u64]) -> Result<CorpusRef<'_>> {
+        let rows = self.queries();
+        // The whole may be one slice, or lie on other machines, which a list of its rows would hide.
+        if units.iter().copied().eq(0..rows.len()) {
+            return Ok(CorpusRef::Borrowed(rows));
+        }
+        let part = Subset::new(rows, units.to_vec())?;
+        Ok(CorpusRef::Owned(Box::new(part)))
+    }
+
+    /// The items relevant to some units, where there are relevance judgements.
+    pub(crate) fn relevant_items(&self, units: &[u64]) -> Result<Option<CorpusRef<'_>>> {
+        let Supervision::Judgements(judgements) = &*self.supervision else {
+            return Ok(None);
+        };
+        let relevant = judgements.restricted_to(units).judged_items();
+        let items = (0..).zip(relevant).filter(|(_, relevant)| *relevant);
+        let part = Subset::new(self.items(), items.map(|(item, _)| item).collect())?;
+        Ok(Some(CorpusRef::Owned(Box::new(part))))
+    }
+
     /// The same data with other vectors in place of items and queries, row for row.
     pub(crate) fn with_vectors<'b>(
         &'b self,

@@ -7,12 +7,14 @@
 pub(crate) mod chosen;
 mod digest;
 pub(crate) mod moments;
+mod row_digests;
 pub(crate) mod sums;
 pub(crate) mod within;
 
 pub(crate) use chosen::{ChosenRows, fetched};
 pub(crate) use digest::{Digest, digest};
 pub(crate) use moments::{ColumnSums, Moments, OuterSums, moments, spread};
+pub(crate) use row_digests::{SmallestDigests, row_digests};
 pub(crate) use sums::{KeyedSums, keyed_sums};
 pub(crate) use within::{WithinSums, within_scatter};
 

@@ -287,6 +287,7 @@ mod tests {
             settings: BTreeMap::from([("rank".to_owned(), rank.to_owned())]),
             recipe: Recipe::default(),
             grid: Vec::new(),
+            prefer_defaults: false,
             spaces: Vec::new(),
             base: None,
             judging,

@@ -45,6 +45,9 @@ pub struct Experiment<'a> {
     pub base: Option<String>,
     /// Most settings that a method may try on each split.
     pub budget: usize,
+    /// Whether training keeps a method's defaults unless other values of the grid are better by more
+    /// than a standard error on the validation part.
+    pub prefer_defaults: bool,
     /// Factor of successive halving, for learners in steps: all settings take a part of the steps,
     /// one in this many goes on with this many times more. `None` runs each to its end.
     pub halving: Option<u32>,
@@ -128,6 +131,7 @@ impl<'a> Experiment<'a> {
             methods,
             base: None,
             budget: usize::MAX,
+            prefer_defaults: false,
             halving: None,
             claims: Vec::new(),
             facts: Vec::new(),
@@ -202,6 +206,7 @@ impl<'a> Experiment<'a> {
             settings: method.settings.clone(),
             recipe: method.recipe.clone(),
             grid: method.grid.clone(),
+            prefer_defaults: self.prefer_defaults,
             spaces: method.spaces.clone(),
             base: self.base.as_deref().and_then(|name| name.parse().ok()),
             judging: EvaluationSettings {

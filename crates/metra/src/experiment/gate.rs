@@ -28,6 +28,8 @@ pub struct Terms {
     pub min_gain: f64,
     /// Whether a slice that gets reliably worse keeps the candidate from shipping.
     pub no_worse_slice: bool,
+    /// Whether the candidate learned from the queries.
+    pub trained_on: bool,
     /// How many of the queries that fall most are listed.
     pub listed: usize,
     /// Seed of the bootstrap.
@@ -49,6 +51,8 @@ pub enum Decision {
     NothingToGain,
     /// Better on the whole, but a slice gets worse and that was not allowed.
     WorseSlice,
+    /// The candidate learned from the queries that it was to be evaluated on.
+    TrainedOn,
 }
 
 impl Decision {
@@ -78,6 +82,9 @@ impl Decision {
             }
             Decision::NothingToGain => "nothing to gain: the base is good enough, keep it",
             Decision::WorseSlice => "better on the whole, but a slice gets worse: keep the base",
+            Decision::TrainedOn => {
+                "not a test: the candidate learned from these rows; evaluate it on others"
+            }
         }
     }
 }
@@ -91,6 +98,7 @@ impl fmt::Display for Decision {
             Decision::BelowMinimum => "below minimum",
             Decision::NothingToGain => "nothing to gain",
             Decision::WorseSlice => "worse slice",
+            Decision::TrainedOn => "trained on",
         })
     }
 }
@@ -152,6 +160,8 @@ pub struct Slicing {
     names: Vec<String>,
     /// The slice of each query, in the order of the scores.
     of: Vec<usize>,
+    /// Whether none of its slices may get worse, whatever the terms say.
+    not_worse: bool,
 }
 
 impl Slicing {
@@ -182,7 +192,14 @@ impl Slicing {
             by: by.to_owned(),
             names,
             of,
+            not_worse: false,
         }
+    }
+
+    /// The same slices, none of which may get worse.
+    pub fn not_worse(mut self) -> Self {
+        self.not_worse = true;
+        self
     }
 
     /// Number of slices.
@@ -211,6 +228,7 @@ impl Slicing {
             of: (found.iter())
                 .filter_map(|b| used.iter().position(|u| u == b))
                 .collect(),
+            not_worse: false,
         }
     }
 }
@@ -286,8 +304,14 @@ impl Gate {
         };
         let slices = pairs.slices(cuts)?;
         let mut decision = Decision::of(&comparison, terms.min_gain);
-        let worse = slices.iter().any(Slice::is_worse);
-        if decision == Decision::Ship && terms.no_worse_slice && worse {
+        if terms.trained_on {
+            decision = Decision::TrainedOn;
+        }
+        let guarded = |slice: &Slice| {
+            terms.no_worse_slice || cuts.iter().any(|cut| cut.not_worse && cut.by == slice.by)
+        };
+        let worse = |slice: &Slice| slice.is_worse() && guarded(slice);
+        if decision == Decision::Ship && slices.iter().any(worse) {
             decision = Decision::WorseSlice;
         }
         let (changed, regressions) = pairs.changes(queries, terms.listed);
@@ -413,6 +437,7 @@ mod tests {
             measure: MEASURE,
             min_gain,
             no_worse_slice: false,
+            trained_on: false,
             listed: 2,
             seed: 1,
         }

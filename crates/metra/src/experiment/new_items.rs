@@ -116,7 +116,7 @@ impl Criterion {
 
 /// By how much the mean of `values` lies below that of `base` beyond a standard error of the paired
 /// difference; 0 if it does not.
-fn shortfall(values: &[f64], base: &[f64]) -> f64 {
+pub(super) fn shortfall(values: &[f64], base: &[f64]) -> f64 {
     let differences: Vec<f64> = base.iter().zip(values).map(|(b, v)| b - v).collect();
     let count = differences.len().max(2) as f64;
     let mean = differences.iter().sum::<f64>() / count;

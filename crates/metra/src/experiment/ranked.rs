@@ -28,6 +28,8 @@ pub struct Ranking {
     pub query: u64,
     /// Rank of the first right answer, from 1.
     pub first_right: usize,
+    /// The first right answer, which may be farther than those that were found.
+    pub right: Answer,
     /// The nearest items, nearest first.
     pub found: Vec<Answer>,
 }
@@ -108,20 +110,20 @@ fn rank_task(
                     None => items.reported(score, block.squared(place)),
                     Some(_) => score,
                 };
-                if let Some((first_right, nearest)) = nearest(row, &judged, k) {
+                let answer = |(item, score, right): FoundItem| Answer {
+                    item: (task.item_ids)
+                        .and_then(|ids| ids.get(item as usize).copied())
+                        .unwrap_or(item),
+                    dissimilarity: reported(score),
+                    right,
+                };
+                if let Some((first_right, right, nearest)) = nearest(row, &judged, k) {
                     found.push(Ranking {
                         round: number,
                         query: task.ids.get(query as usize).copied().unwrap_or(query),
                         first_right,
-                        found: (nearest.into_iter())
-                            .map(|(item, score, right)| Answer {
-                                item: (task.item_ids)
-                                    .and_then(|ids| ids.get(item as usize).copied())
-                                    .unwrap_or(item),
-                                dissimilarity: reported(score),
-                                right,
-                            })
-                            .collect(),
+                        right: answer(right),
+                        found: nearest.into_iter().map(answer).collect(),
                     });
                 }
             }
@@ -135,11 +137,15 @@ fn rank_task(
     Ok(all)
 }
 
-/// Items of a round with their scores, and whether they are relevant.
-type Found = Vec<(RowId, f32, bool)>;
+/// An item of a round with its score, and whether it is relevant.
+type FoundItem = (RowId, f32, bool);
 
-/// Rank of the first relevant item and the `k` nearest; `None` where nothing is relevant.
-fn nearest(scores: &[f32], judged: &Judged, k: usize) -> Option<(usize, Found)> {
+/// Rank of the first relevant item, that item and the `k` nearest; `None` where nothing is relevant.
+fn nearest(
+    scores: &[f32],
+    judged: &Judged,
+    k: usize,
+) -> Option<(usize, FoundItem, Vec<FoundItem>)> {
     let excluded = |item: &RowId| judged.excluded.binary_search(item).is_ok();
     let right = |item: &RowId| {
         let relevant = judged
@@ -151,10 +157,12 @@ fn nearest(scores: &[f32], judged: &Judged, k: usize) -> Option<(usize, Found)> 
     order.retain(|(item, _)| !excluded(item));
     order.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
     let first = order.iter().position(|(item, _)| right(item))?;
+    let (item, score) = order[first];
+    let first_right = (item, score, true);
     order.truncate(k);
     let found = order.into_iter();
     let found = found.map(|(item, score)| (item, score, right(&item)));
-    Some((first + 1, found.collect()))
+    Some((first + 1, first_right, found.collect()))
 }
 
 #[cfg(test)]
@@ -212,6 +220,11 @@ mod tests {
             (0, 4, 3, vec![(1, 100.0, false), (3, 441.0, false)])
         );
         assert_eq!((forward.len(), ranked.len()), (3, 6));
+        // The first right answer is known beyond those that were asked for.
+        assert_eq!(
+            (ranked[2].right.item, ranked[2].right.dissimilarity),
+            (5, 900.0)
+        );
         // The measures count the same ranks.
         let spaces = [Space::SquaredL2];
         let units = [0, 1, 2, 3, 4, 5];

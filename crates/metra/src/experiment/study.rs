@@ -2,14 +2,14 @@
 //! test part.
 
 use super::classifier::Classifier;
-use super::new_items::Criterion;
+use super::new_items::{Criterion, shortfall};
 use super::protocol::{EvaluationSettings, Protocol};
 use super::scores::Scores;
 use super::verdicts::Verdicts;
 use crate::dataset::Dataset;
 use crate::evaluate::Measure;
 use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
-use crate::pipeline::{Fitted, Pipeline};
+use crate::pipeline::{Fitted, Pipeline, registry};
 use crate::training::{Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
@@ -27,6 +27,8 @@ pub(super) struct Study<'a> {
     pub recipe: Recipe,
     /// Values to try, for parameters and for `prepare`; all combinations are tried.
     pub grid: Vec<(String, Vec<String>)>,
+    /// Whether the defaults are kept unless other values are better by more than a standard error.
+    pub(super) prefer_defaults: bool,
     /// Scores to choose among; empty for all that the learner allows.
     pub spaces: Vec<Space>,
     /// The base to beat; `None` for the better of Euclid and cosine on validation.
@@ -67,6 +69,18 @@ pub struct Chosen {
     pub value: Option<f64>,
     /// All trials in order.
     pub trials: Vec<Trial>,
+    /// Values of the criterion for the queries of the validation part.
+    pub(super) values: Vec<f64>,
+}
+
+impl Chosen {
+    /// Whether it is not behind another by more than a standard error over the validation queries (the
+    /// one-standard-error rule of Breiman, Friedman, Olshen & Stone, 1984): with a few dozen of them,
+    /// the best of several settings is mostly the luckiest.
+    fn is_as_good_as(&self, other: &Chosen) -> bool {
+        let allowed = self.value.is_some_and(|value| value >= 0.0);
+        allowed && shortfall(&self.values, &other.values) == 0.0
+    }
 }
 
 impl<'a> Study<'a> {
@@ -115,9 +129,11 @@ impl<'a> Study<'a> {
                 last_step: None,
                 value: None,
                 trials: Vec::new(),
+                values: Vec::new(),
             });
         }
-        let mut best: Option<Chosen> = None;
+        let criterion = self.validation_criterion((train, validation))?;
+        let (mut best, mut default): (Option<Chosen>, Option<Chosen>) = (None, None);
         let mut trials = Vec::new();
         let mut first_error = None;
         for (number, tried) in combinations.iter().enumerate() {
@@ -131,7 +147,7 @@ impl<'a> Study<'a> {
                 combinations.len(),
                 text.join(" ")
             ));
-            let outcome = self.trial(tried, (train, validation), None, observer);
+            let outcome = self.trial(tried, (train, validation), &criterion, None, observer);
             let mut trial = Trial {
                 settings: tried.iter().cloned().collect(),
                 space: String::new(),
@@ -142,6 +158,9 @@ impl<'a> Study<'a> {
                 Ok(chosen) => {
                     trial.space = chosen.space.to_string();
                     trial.value = chosen.value;
+                    if self.is_default(tried)? {
+                        default = Some(chosen.clone());
+                    }
                     if best.as_ref().is_none_or(|b| chosen.value > b.value) {
                         best = Some(chosen);
                     }
@@ -164,12 +183,25 @@ impl<'a> Study<'a> {
         }
         match (best, first_error) {
             (Some(mut chosen), _) => {
+                if let Some(default) = default.filter(|default| default.is_as_good_as(&chosen)) {
+                    chosen = default;
+                }
                 chosen.trials = trials;
                 Ok(chosen)
             }
             (None, Some(error)) => Err(error),
             (None, None) => Err(Error::Data("there was nothing to try".into())),
         }
+    }
+
+    /// Whether these are the defaults, and defaults are preferred.
+    fn is_default(&self, tried: &[(String, String)]) -> Result<bool> {
+        let parameters = (registry::find(&self.method)?.parameters)();
+        let is_default = |(name, value): &(String, String)| {
+            let known = parameters.iter().find(|known| known.name == name);
+            known.is_some_and(|known| known.default == *value)
+        };
+        Ok(self.prefer_defaults && tried.iter().all(is_default))
     }
 
     /// Settings and preparation with these values in place.
@@ -195,31 +227,28 @@ impl<'a> Study<'a> {
         &self,
         tried: &[(String, String)],
         (train, validation): (&[u64], &[u64]),
+        criterion: &Criterion,
         last_step: Option<u64>,
         observer: &mut dyn Observer,
     ) -> Result<Chosen> {
         let (settings, recipe) = self.with(tried)?;
         let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
         let spaces = self.spaces_of(&pipeline)?;
-        let judging = EvaluationSettings {
-            measures: vec![self.criterion],
-            ..self.judging.clone()
-        };
-        let criterion = self.validation_criterion(train, validation, &judging)?;
-        let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space)> {
+        let judging = self.judging_by_criterion();
+        let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space, Vec<f64>)> {
             let dim = self.data.dim();
             let chain = Chain::new(dim, steps.to_vec(), map.clone(), spaces[0])?;
             let scores = self
                 .data
                 .evaluate_part(&chain, &spaces, validation, train, &judging)?;
-            let mut best: Option<(f64, Space)> = None;
+            let mut best: Option<(f64, Space, Vec<f64>)> = None;
             let mut failure = None;
             for (space, scores) in spaces.iter().zip(scores) {
                 match scores {
                     Ok(scores) => {
                         let value = criterion.value(&scores);
-                        if best.is_none_or(|(b, _)| value > b) {
-                            best = Some((value, *space));
+                        if best.as_ref().is_none_or(|(b, _, _)| value > *b) {
+                            best = Some((value, *space, scores.values(self.criterion).to_vec()));
                         }
                     }
                     // A zero vector rules cosine out, not the method.
@@ -232,7 +261,7 @@ impl<'a> Study<'a> {
                 (None, None) => Err(Error::Data("there is no score to compare by".into())),
             }
         };
-        let validate = |steps: &[Step], map: &Map| best_space(steps, map).map(|(value, _)| value);
+        let validate = |steps: &[Step], map: &Map| Ok(best_space(steps, map)?.0);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
@@ -241,7 +270,7 @@ impl<'a> Study<'a> {
         };
         let part = self.data.select(train)?;
         let fitted = pipeline.fit_chain(&part, &mut run, Some(&validate))?;
-        let (value, space) = best_space(fitted.chain.steps(), fitted.chain.map())?;
+        let (value, space, values) = best_space(fitted.chain.steps(), fitted.chain.map())?;
         Ok(Chosen {
             settings,
             recipe,
@@ -249,21 +278,29 @@ impl<'a> Study<'a> {
             last_step: fitted.facts.get("best_step").map(|s| *s as u64),
             value: Some(value),
             trials: Vec::new(),
+            values,
         })
     }
 
+    /// The evaluation by the criterion alone.
+    fn judging_by_criterion(&self) -> EvaluationSettings {
+        EvaluationSettings {
+            measures: vec![self.criterion],
+            ..self.judging.clone()
+        }
+    }
+
     /// What settings are compared by on the validation part.
-    fn validation_criterion(
+    pub(super) fn validation_criterion(
         &self,
-        train: &[u64],
-        validation: &[u64],
-        judging: &EvaluationSettings,
+        (train, validation): (&[u64], &[u64]),
     ) -> Result<Criterion> {
         let Some(seen) = self.data.seen_queries(validation, train) else {
             return Ok(Criterion::mean(self.criterion));
         };
         let base = self.choose_base(train, validation)?;
-        let baseline = only(self.judge_base(&[base], validation, train, judging)?)?;
+        let judging = self.judging_by_criterion();
+        let baseline = only(self.judge_base(&[base], validation, train, &judging)?)?;
         let rule = self.judging.new_items;
         Ok(Criterion::by_kinds(self.criterion, rule, seen, baseline))
     }
@@ -285,14 +322,15 @@ impl<'a> Study<'a> {
         self.pipeline(chosen)?.fit_chain(&part, &mut run, None)
     }
 
-    /// The model of a fit, with what the test part said.
+    /// The model of a fit to some units, with what the test part said.
     pub(super) fn model(
         &self,
         chosen: &Chosen,
         fitted: Fitted,
+        units: &[u64],
         held_out: Option<HeldOut>,
     ) -> Result<Model> {
-        (self.pipeline(chosen)?).model(self.data, fitted, self.seed, held_out)
+        (self.pipeline(chosen)?).model(self.data, fitted, self.seed, units, held_out)
     }
 
     /// Judge the vectors as they are. Where a Gaussian a class cannot be had of them, as with more
@@ -325,10 +363,7 @@ impl<'a> Study<'a> {
             return Ok(Space::SquaredL2);
         }
         let spaces = [Space::SquaredL2, Space::Cosine];
-        let judging = EvaluationSettings {
-            measures: vec![self.criterion],
-            ..self.judging.clone()
-        };
+        let judging = self.judging_by_criterion();
         let scores = self.judge_base(&spaces, validation, train, &judging)?;
         let mut scores = scores.into_iter();
         let (euclid, cosine) = (scores.next(), scores.next());
@@ -392,6 +427,29 @@ pub(super) fn combinations(grid: &[(String, Vec<String>)]) -> Vec<Vec<(String, S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_stay_unless_others_are_surely_better() {
+        let chosen = |values: &[f64]| Chosen {
+            settings: BTreeMap::new(),
+            recipe: Recipe::default(),
+            space: Space::Cosine,
+            last_step: None,
+            value: Some(values.iter().sum::<f64>() / values.len() as f64),
+            trials: Vec::new(),
+            values: values.to_vec(),
+        };
+        let default = chosen(&[0.5, 0.5, 0.5, 0.5]);
+        // Differences of mean .05: with error .029 they are more than an error, with .096 they are not.
+        assert!(!default.is_as_good_as(&chosen(&[0.6, 0.5, 0.6, 0.5])));
+        assert!(default.is_as_good_as(&chosen(&[0.8, 0.3, 0.6, 0.5])));
+        // Settings by which a kind of queries falls behind are not kept.
+        let refused = Chosen {
+            value: Some(-0.1),
+            ..default
+        };
+        assert!(!refused.is_as_good_as(&chosen(&[0.8, 0.3, 0.6, 0.5])));
+    }
 
     #[test]
     fn combinations_of_a_grid() {

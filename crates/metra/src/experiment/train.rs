@@ -36,6 +36,18 @@ impl<'a> Experiment<'a> {
         Ok(self.study(0, split))
     }
 
+    /// Name the baseline where none was named: the better of Euclid and cosine on the validation part of
+    /// the first split. All splits are then compared with the same one.
+    pub fn choose_base(&mut self) -> Result<()> {
+        if self.base.is_none() {
+            let study = self.first_study(0)?;
+            let parts = &self.splits[0].0;
+            let base = study.choose_base(&parts.train, &parts.validation)?;
+            self.base = Some(base.to_string());
+        }
+        Ok(())
+    }
+
     /// Choose settings of the first method on the validation part of a split, learn from it too, and
     /// evaluate on the test part.
     pub fn train(&self, split: usize, observer: &mut dyn Observer) -> Result<SplitResult> {
@@ -53,7 +65,7 @@ impl<'a> Experiment<'a> {
         };
         let held_out = verdicts.as_ref().map(|verdicts| self.held_out(verdicts));
         Ok(SplitResult {
-            model: study.model(&chosen, fitted, held_out)?,
+            model: study.model(&chosen, fitted, &learned_from, held_out)?,
             chosen,
             base,
             verdicts,
@@ -74,10 +86,14 @@ impl<'a> Experiment<'a> {
         all.sort_unstable();
         observer.begin("refit");
         let fitted = study.fit(&all, &result.chosen, observer)?;
-        study.model(&result.chosen, fitted, result.model.origin.held_out.clone())
+        let held_out = result.model.origin.held_out.clone();
+        let mut model = study.model(&result.chosen, fitted, &all, held_out)?;
+        model.origin.refit = true;
+        Ok(model)
     }
 
-    fn held_out(&self, verdicts: &Verdicts) -> HeldOut {
+    /// What a test part said, as a model keeps it.
+    pub fn held_out(&self, verdicts: &Verdicts) -> HeldOut {
         let gains = |rows: &[(Measure, Comparison)]| {
             let gains = rows.iter().map(|(measure, found)| {
                 let gain = MeasuredGain {

@@ -2,8 +2,8 @@
 //! the identity, so that queries about items that no judgement names keep what the vectors already
 //! know.
 //!
-//! The loss of a query is −1/|R| Σ_{r ∈ R} ln softmax(cos(W q, x) / τ)_r over its relevant items R (the
-//! supervised contrastive loss with items as the batch), plus λ‖A‖². Linear adapters of query
+//! The loss of a query is −Σ_r g_r ln softmax(cos(W q, x) / τ)_r over its relevant items r, whose grades
+//! g are divided by their sum (the supervised contrastive loss with items as the batch), plus λ‖A‖². Linear adapters of query
 //! embeddings are common practice; the shrinkage is what a low-rank map from PCA, LDA or random
 //! directions lacks: without evidence it gives A = 0, which is the baseline.
 
@@ -15,10 +15,9 @@ use crate::linalg::{RowBuf, map_rows, transposed_product};
 use crate::model::{LowRank, Map, Space};
 use crate::optimize::Adam;
 use crate::random::Stream;
-use crate::supervision::{Pool, Relevance, SupervisionKind};
+use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
-use crate::training::in_batch::batch::Kind;
-use crate::training::in_batch::cosines::{Units, pull, pull_anchors};
+use crate::training::in_batch::cosines::{Graded, Units, pull, pull_anchors};
 use crate::training::parameters::{Bound, Choice, parameters};
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
@@ -73,6 +72,8 @@ impl Method for Adapter {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("lambda", &["0.005", "0.01", "0.02", "0.05", "0.1"])];
+    // How far a map may go depends on the judgements: how many there are, and of how many items.
+    const TRIES_GRID: bool = true;
 
     fn spaces(&self) -> &'static [Space] {
         &[Space::Cosine]
@@ -132,7 +133,18 @@ struct Drawn {
     fixed: bool,
     queries: RowBuf,
     items: RowBuf,
-    kinds: Vec<Kind>,
+    /// Of every query the grade of every item, query after query.
+    grades: Vec<Grade>,
+}
+
+/// Grade of an item for a query: 0 where it is irrelevant, none where it is the query itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Grade(Option<f32>);
+
+impl Graded for Grade {
+    fn grade(self) -> Option<f32> {
+        self.0
+    }
 }
 
 impl<'a> Adaptation<'a> {
@@ -154,7 +166,7 @@ impl<'a> Adaptation<'a> {
                 fixed: false,
                 queries: RowBuf::empty(dim),
                 items: RowBuf::empty(dim),
-                kinds: Vec::new(),
+                grades: Vec::new(),
             },
             gradient: RowBuf::empty(dim),
         }
@@ -192,7 +204,7 @@ impl<'a> Adaptation<'a> {
         };
         self.drawn.queries = units(self.queries, &queries)?;
         self.drawn.items = units(self.items, &items)?;
-        self.drawn.kinds = kinds(self.relevance, &queries, items);
+        self.drawn.grades = grades(self.relevance, &queries, &items);
         self.drawn.fixed = all_queries && all_items;
         Ok(())
     }
@@ -216,19 +228,22 @@ fn units(corpus: &dyn Corpus, ids: &[RowId]) -> Result<RowBuf> {
     Ok(rows)
 }
 
-/// Of every query the kind of every item, query after query.
-fn kinds(relevance: &dyn Relevance, queries: &[RowId], items: Vec<RowId>) -> Vec<Kind> {
-    let count = items.len();
-    let mut pool = Pool::default();
-    pool.fill(relevance, items.into_iter());
-    let mut kinds = vec![Kind::Negative; queries.len() * count];
-    for (query, kinds) in queries.iter().zip(kinds.chunks_exact_mut(count)) {
-        relevance.visit_pool(*query, &pool, &mut |place| {
-            let own = relevance.within() && pool.items()[place] == *query;
-            kinds[place] = if own { Kind::Ignored } else { Kind::Positive };
-        });
+/// Of every query the grade of every item, both in increasing order.
+fn grades(relevance: &dyn Relevance, queries: &[RowId], items: &[RowId]) -> Vec<Grade> {
+    let mut grades = vec![Grade(Some(0.0)); queries.len() * items.len()];
+    let mut relevant = Vec::new();
+    for (query, grades) in queries.iter().zip(grades.chunks_exact_mut(items.len())) {
+        relevant.clear();
+        relevance.relevant(*query, &mut relevant);
+        let own = relevance.within().then_some((*query, None));
+        let graded = relevant.iter().map(|(item, grade)| (*item, Some(*grade)));
+        for (item, grade) in graded.chain(own) {
+            if let Ok(place) = items.binary_search(&item) {
+                grades[place] = Grade(grade);
+            }
+        }
     }
-    kinds
+    grades
 }
 
 impl Adaptation<'_> {
@@ -242,7 +257,7 @@ impl Adaptation<'_> {
             AdaptedSides::Queries => {
                 let items = drawn.items.rows();
                 let (loss, by_query) =
-                    pull_anchors(&self.loss, queries.rows(), items, &drawn.kinds);
+                    pull_anchors(&self.loss, queries.rows(), items, &drawn.grades);
                 let by_query = queries.carry_back(by_query);
                 transposed_product(by_query.rows(), drawn.queries.rows(), &mut self.gradient)?;
                 Ok(loss)
@@ -251,7 +266,7 @@ impl Adaptation<'_> {
                 map_rows(drawn.items.rows(), matrix.rows(), &mut mapped)?;
                 let items = Units::new(mapped.rows());
                 let (loss, by_query, by_item) =
-                    pull(&self.loss, queries.rows(), items.rows(), &drawn.kinds);
+                    pull(&self.loss, queries.rows(), items.rows(), &drawn.grades);
                 let mut by_row = queries.carry_back(by_query);
                 by_row.extend(items.carry_back(by_item).rows());
                 let mut rows = drawn.queries.clone();
@@ -322,17 +337,17 @@ mod tests {
 
     #[test]
     fn the_loss_is_the_softmax_over_items() {
-        // One query along the first axis; items at cosines .6 (relevant), .8 and 0.
+        // One query along the first axis; items at cosines .6 (grade 3), .8 and 0 (grade 1).
         let queries = corpus(&[2.0, 0.0], 2);
         let items = corpus(&[0.6, 0.8, 1.6, 1.2, 0.0, 3.0], 2);
-        let judged = vec![Judgement {
+        let judged = [(0, 3.0), (2, 1.0)].map(|(item, grade)| Judgement {
             query: 0,
-            item: 0,
-            grade: 1.0,
-        }];
+            item,
+            grade,
+        });
         let data = Dataset::builder(&items)
             .queries(&queries)
-            .qrels(judged)
+            .qrels(judged.to_vec())
             .build()
             .unwrap();
         let settings = Adapter {
@@ -344,7 +359,8 @@ mod tests {
         adaptation.draw(0, 1).unwrap();
         let loss = adaptation.differentiate(&State::new(2).matrix()).unwrap();
         let exp = |cosine: f64| (cosine / 0.5_f64).exp();
-        let expected = -(exp(0.6) / (exp(0.6) + exp(0.8) + exp(0.0))).ln();
+        let total = exp(0.6) + exp(0.8) + exp(0.0);
+        let expected = -(0.75 * (exp(0.6) / total).ln() + 0.25 * (exp(0.0) / total).ln());
         assert!((loss - expected).abs() < 1e-5, "{loss} {expected}");
     }
 
@@ -421,10 +437,10 @@ mod tests {
         let drawn = &adaptation.drawn;
         assert!(!drawn.fixed && drawn.queries.len() == 8);
         let width = drawn.items.len();
-        for kinds in drawn.kinds.chunks_exact(width) {
+        for grades in drawn.grades.chunks_exact(width) {
             // Every row of its class is in the pool of those drawn, the query itself at most once.
-            assert!(kinds.contains(&Kind::Positive) && kinds.contains(&Kind::Negative));
-            assert!(kinds.iter().filter(|kind| **kind == Kind::Ignored).count() <= 1);
+            assert!(grades.contains(&Grade(Some(1.0))) && grades.contains(&Grade(Some(0.0))));
+            assert!(grades.iter().filter(|grade| grade.0.is_none()).count() <= 1);
         }
     }
 }

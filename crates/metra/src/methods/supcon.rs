@@ -6,14 +6,14 @@
 //! With cosines S of an anchor, τ the temperature, positives P and all items A but itself, the loss is
 //! the mean over anchors with a positive of −1/|P|·Σ_P ln(e^{S/τ} / Σ_A e^{S/τ}). Where queries are
 //! another corpus they are the anchors, and with one relevant item each this is InfoNCE with the
-//! relevant items of other queries and the drawn items as negatives.
+//! relevant items of other queries and the drawn items as negatives. With graded items ([`super::adapter`])
+//! the mean over P is weighted by the grades.
 
 use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
-use crate::training::in_batch::batch::Kind;
-use crate::training::in_batch::cosines::{Counts, PairLoss, exponentials};
+use crate::training::in_batch::cosines::{Counts, Graded, PairLoss, exponentials};
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
@@ -67,34 +67,32 @@ impl Method for SupCon {
     }
 }
 
-impl PairLoss for SupCon {
-    fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64 {
-        let positives = kinds.iter().filter(|k| **k == Kind::Positive).count();
-        if positives == 0 {
-            cosines.fill(0.0);
-            return 0.0;
-        }
+impl<G: Graded> PairLoss<G> for SupCon {
+    fn anchor(&self, cosines: &mut [f32], kinds: &[G], counts: Counts) -> f64 {
         let inverse = (1.0 / self.temperature) as f32;
-        let (mut largest, mut wanted) = (f32::NEG_INFINITY, 0.0_f64);
+        let (mut largest, mut wanted, mut grades) = (f32::NEG_INFINITY, 0.0_f64, 0.0_f64);
         for (s, kind) in cosines.iter_mut().zip(kinds) {
-            match kind {
-                Kind::Positive => wanted += f64::from(*s),
-                Kind::Negative => {}
+            match kind.grade() {
+                Some(grade) => {
+                    wanted += f64::from(grade) * f64::from(*s);
+                    grades += f64::from(grade);
+                }
                 // No cosine is so low: what is ignored has no part in the sum.
-                Kind::Ignored => *s = f32::NEG_INFINITY,
+                None => *s = f32::NEG_INFINITY,
             }
             largest = largest.max(*s);
         }
-        let wanted = (wanted / positives as f64 - f64::from(largest)) / self.temperature;
+        if grades == 0.0 {
+            cosines.fill(0.0);
+            return 0.0;
+        }
+        let wanted = (wanted / grades - f64::from(largest)) / self.temperature;
         let total = exponentials(cosines, largest, inverse);
         let share = 1.0 / counts.with_positives.max(1) as f64;
         let factor = (share / self.temperature / total) as f32;
-        let pull = (share / self.temperature / positives as f64) as f32;
+        let pull = (share / self.temperature / grades) as f32;
         for (s, kind) in cosines.iter_mut().zip(kinds) {
-            *s *= factor;
-            if *kind == Kind::Positive {
-                *s -= pull;
-            }
+            *s = *s * factor - pull * kind.grade().unwrap_or(0.0);
         }
         share * (total.ln() - wanted)
     }

@@ -10,6 +10,7 @@ mod model_file;
 mod plan;
 mod space;
 mod trained_model;
+mod training_rows;
 
 pub use chain::{Chain, Step};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
@@ -21,6 +22,7 @@ pub use plan::{
 };
 pub use space::Space;
 pub use trained_model::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
+pub use training_rows::{SeenRows, TrainingRows};
 
 use crate::Result;
 use crate::data::Batch;

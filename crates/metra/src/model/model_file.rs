@@ -5,15 +5,14 @@
 //! anything is believed, and the parts' meaning before a model exists.
 
 use super::trained_model::{MatchDecision, Model, Origin};
-use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step};
-use crate::data::{ElementMap, Narrowing};
+use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step, TrainingRows};
+use crate::data::{AtomicFile, ElementMap, Narrowing, RowDigests};
 use crate::linalg::{Kernel, RowBuf, Rows};
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
 use std::path::Path;
 
 /// Version of the format, raised when an older reader would misread a newer file.
@@ -43,6 +42,17 @@ struct Header {
     /// Left out where there are none, as the decision is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<String>,
+    /// Left out where the model does not keep them, as the decision is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    training: Option<TrainingHeader>,
+}
+
+/// How many rows the lists of digests speak of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrainingHeader {
+    rows: u64,
+    relevant_items: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,6 +118,14 @@ impl Tensor {
             dtype: Dtype::F32,
             shape: vec![values.len()],
             bytes: bytemuck::cast_slice(values).to_vec(),
+        }
+    }
+
+    fn digests(digests: &RowDigests) -> Self {
+        Tensor {
+            dtype: Dtype::U64,
+            shape: vec![digests.digests().len()],
+            bytes: bytemuck::cast_slice(digests.digests()).to_vec(),
         }
     }
 }
@@ -180,6 +198,17 @@ impl Model {
                 },
             );
         }
+        let training = self.training.as_ref().map(|training| {
+            tensors.insert("training.rows".into(), Tensor::digests(&training.units));
+            let items = training.relevant_items.as_ref();
+            if let Some(items) = items {
+                tensors.insert("training.relevant_items".into(), Tensor::digests(items));
+            }
+            TrainingHeader {
+                rows: training.rows(),
+                relevant_items: items.map(RowDigests::rows),
+            }
+        });
         let mut header = Header {
             format: FORMAT,
             digest: String::new(),
@@ -191,6 +220,7 @@ impl Model {
             origin: self.origin.clone(),
             decision: self.decision.clone(),
             outputs: self.outputs.clone(),
+            training,
         };
         let blank = canonical(&header)?;
         header.digest = digest(
@@ -259,17 +289,7 @@ impl Model {
 
     /// Write the model so that the file is either whole or not there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let bytes = self.to_bytes()?;
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(path, e))?;
-        file.write_all(&bytes).map_err(|e| Error::io(path, e))?;
-        file.as_file().sync_all().map_err(|e| Error::io(path, e))?;
-        file.persist(path).map_err(|e| Error::io(path, e.error))?;
-        Ok(())
+        AtomicFile::write_all(path.as_ref(), &self.to_bytes()?)
     }
 
     /// Read a model file.
@@ -287,11 +307,24 @@ impl Model {
                 n => read += n,
             }
         }
-        check_lengths((read == 8).then_some(&start[..]), len)?;
+        if let [b'P', b'A', b'R', b'1', ..]
+        | [0x93, b'N', b'U', b'M', b'P', b'Y', ..]
+        | [b'A', b'R', b'R', b'O', b'W', b'1', ..] = start
+        {
+            return Err(Error::Model(format!(
+                "{} holds vectors and no model: are the model and the vectors in the wrong order?",
+                path.display()
+            )));
+        }
+        let named = |error: Error| match error {
+            Error::Model(problem) => Error::Model(format!("{}: {problem}", path.display())),
+            error => error,
+        };
+        check_lengths((read == 8).then_some(&start[..]), len).map_err(named)?;
         let mut bytes = Vec::with_capacity(len as usize);
         bytes.extend_from_slice(&start);
         file.take(len - 8).read_to_end(&mut bytes).map_err(io)?;
-        Self::from_bytes(&bytes)
+        Self::from_bytes(&bytes).map_err(named)
     }
 }
 
@@ -395,6 +428,13 @@ impl Tensors<'_> {
         let (_, bytes) = self.take(name, Dtype::F64, 1)?;
         let chunks = bytes.as_chunks::<8>().0;
         Ok(chunks.iter().map(|c| f64::from_le_bytes(*c)).collect())
+    }
+
+    fn digests(&mut self, name: &str, rows: u64) -> Result<RowDigests> {
+        let (_, bytes) = self.take(name, Dtype::U64, 1)?;
+        let chunks = bytes.as_chunks::<8>().0;
+        let digests = chunks.iter().map(|c| u64::from_le_bytes(*c)).collect();
+        RowDigests::new(rows, digests)
     }
 
     fn rows(&mut self, name: &str) -> Result<RowBuf> {
@@ -512,13 +552,23 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
             Map::Indefinite(Indefinite::with_signs(map, signs).map_err(broken)?)
         }
     };
+    let training = match header.training {
+        None => None,
+        Some(training) => Some(TrainingRows {
+            units: tensors.digests("training.rows", training.rows)?,
+            relevant_items: (training.relevant_items)
+                .map(|rows| tensors.digests("training.relevant_items", rows))
+                .transpose()?,
+        }),
+    };
     if let Some(name) = tensors.0.keys().next() {
         return Err(Error::Model(format!("tensor {name:?} belongs to nothing")));
     }
     let chain = Chain::new(header.input_dim, steps, map, header.space).map_err(broken)?;
-    let model = Model::new(narrowing, chain, header.origin)
+    let mut model = Model::new(narrowing, chain, header.origin)
         .and_then(|model| model.with_outputs(header.outputs))
         .map_err(broken)?;
+    model.training = training;
     match header.decision {
         Some(decision) => model.with_decision(decision).map_err(broken),
         None => Ok(model),

@@ -1,8 +1,8 @@
 //! The [`Model`] type: a metric with its input conversion, its origin, its measured gain and its
 //! match threshold.
 
-use super::{Chain, Embedding};
-use crate::data::Narrowing;
+use super::{Chain, Embedding, SeenRows, TrainingRows};
+use crate::data::{Corpus, Narrowing};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct Model {
     /// Names of the numbers in a mapped vector, in their order, where they have a meaning of their
     /// own: a model of attributes has one number an attribute. Empty otherwise.
     pub outputs: Vec<String>,
+    /// What tells whether a row was learned from. `None` in models that do not keep it.
+    pub training: Option<TrainingRows>,
 }
 
 /// The dissimilarity up to which two vectors are taken for the same, with what that was worth on the
@@ -77,6 +79,10 @@ pub struct Origin {
     pub facts: BTreeMap<String, f64>,
     /// What was measured on the held-out test part, if one was held out.
     pub held_out: Option<HeldOut>,
+    /// Whether the model was fitted anew on all rows, the test part among them, after that was
+    /// measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refit: bool,
 }
 
 /// What was measured once on the held-out test part.
@@ -137,6 +143,7 @@ impl Model {
             origin,
             decision: None,
             outputs: Vec::new(),
+            training: None,
         })
     }
 
@@ -176,6 +183,31 @@ impl Model {
         }
         self.decision = Some(decision);
         Ok(self)
+    }
+}
+
+impl Model {
+    /// How many of these rows the model learned from; `None` where it does not keep that.
+    pub fn seen_rows(&self, rows: &dyn Corpus) -> Result<Option<SeenRows>> {
+        let seen = |training: &TrainingRows| training.seen(rows, &self.origin.row_key());
+        self.training.as_ref().map(seen).transpose()
+    }
+
+    /// For every one of these items whether it was relevant to a training query; `None` where the
+    /// model does not keep that, or not of all items.
+    pub fn seen_items(&self, items: &dyn Corpus) -> Result<Option<Vec<bool>>> {
+        match &self.training {
+            Some(training) => training.seen_items(items, &self.origin.row_key()),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Origin {
+    /// The key of digests of training rows: another one for every training set.
+    pub(crate) fn row_key(&self) -> [u8; 32] {
+        let data = [self.data.as_bytes(), b"/", self.supervision.as_bytes()].concat();
+        blake3::derive_key("metra: digests of training rows", &data)
     }
 }
 

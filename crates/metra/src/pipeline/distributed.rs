@@ -87,7 +87,7 @@ impl Pipeline {
             }
         };
         let fitted = self.assemble(data.dim(), steps, map, &mut run)?;
-        self.model(data, fitted, seed, None)
+        self.model(data, fitted, seed, &data.units(), None)
     }
 }
 

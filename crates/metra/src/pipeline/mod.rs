@@ -14,10 +14,13 @@
 
 pub(crate) mod distributed;
 pub mod registry;
+#[cfg(test)]
+mod seen_rows_tests;
 
 use crate::Result;
 use crate::dataset::Dataset;
-use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step};
+use crate::execute::row_digests;
+use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
 use crate::training::preprocessing::{PreparedCorpus, prepared};
 use crate::training::{AnyMethod, Method, Observer, Recipe, Run};
 use std::collections::BTreeMap;
@@ -99,7 +102,7 @@ impl Pipeline {
     /// Fit to a data set under given circumstances.
     pub fn fit_with(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Model> {
         let fitted = self.fit_chain(data, run, None)?;
-        self.model(data, fitted, run.seed, None)
+        self.model(data, fitted, run.seed, &data.units(), None)
     }
 
     /// Preprocessing, map and space; `validate` evaluates them on the way.
@@ -157,12 +160,13 @@ impl Pipeline {
         })
     }
 
-    /// The model of a fit: with the record of how it came about from this data set.
+    /// The model of a fit: with the record of how it came about from these units of a data set.
     pub(crate) fn model(
         &self,
         data: &Dataset<'_>,
         fitted: Fitted,
         seed: u64,
+        units: &[u64],
         held_out: Option<HeldOut>,
     ) -> Result<Model> {
         let origin = Origin {
@@ -174,7 +178,17 @@ impl Pipeline {
             supervision: data.supervision().fingerprint(),
             facts: fitted.facts,
             held_out,
+            refit: false,
         };
-        Model::new(data.narrowing().cloned(), fitted.chain, origin)?.with_outputs(fitted.outputs)
+        let key = origin.row_key();
+        let items = data.relevant_items(units)?;
+        let training = TrainingRows {
+            units: row_digests(&*data.unit_rows(units)?, key)?,
+            relevant_items: items.map(|items| row_digests(&*items, key)).transpose()?,
+        };
+        let model = Model::new(data.narrowing().cloned(), fitted.chain, origin)?;
+        let mut model = model.with_outputs(fitted.outputs)?;
+        model.training = Some(training);
+        Ok(model)
     }
 }

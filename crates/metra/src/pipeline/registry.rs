@@ -25,6 +25,8 @@ pub struct Entry {
     pub parameters: fn() -> Vec<Parameter>,
     /// Values worth trying on a validation part where nobody says which.
     pub grid: &'static [(&'static str, &'static [&'static str])],
+    /// Whether training tries these where nobody names settings.
+    pub tries_grid: bool,
     build: Build,
 }
 
@@ -70,10 +72,14 @@ pub const ENTRIES: &[Entry] = &[
 pub fn find(name: &str) -> Result<&'static Entry> {
     ENTRIES.iter().find(|e| e.name == name).ok_or_else(|| {
         let names: Vec<&str> = ENTRIES.iter().map(|e| e.name).collect();
+        let distance = |known: &&&str| strsim::osa_distance(known, &name.to_ascii_lowercase());
+        let nearest = names.iter().min_by_key(distance);
+        let meant = nearest.filter(|known| distance(known) <= 2);
+        let meant = meant.map_or(String::new(), |known| format!("; did you mean {known}?"));
         Error::parameter(
             "method",
             format!("one of {}", names.join(", ")),
-            format!("{name:?}"),
+            format!("{name:?}{meant}"),
         )
     })
 }
@@ -103,6 +109,7 @@ impl Entry {
             needs: M::NEEDS,
             parameters: M::describe,
             grid: M::GRID,
+            tries_grid: M::TRIES_GRID,
             build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
         }
     }

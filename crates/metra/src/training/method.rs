@@ -19,6 +19,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
     const NEEDS: &'static [SupervisionKind];
     /// Values worth trying of some parameters, for comparisons in which nobody names any.
     const GRID: &'static [(&'static str, &'static [&'static str])] = &[];
+    /// Whether these are tried in training too where nobody names settings: for parameters whose best
+    /// value depends so much on the data that no default serves.
+    const TRIES_GRID: bool = false;
 
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {

@@ -91,7 +91,7 @@ impl List {
 struct Scored {
     /// The model file, as `metra train --method attributes` wrote it
     model: PathBuf,
-    /// The vectors (.parquet, .npy, .csv, .tsv)
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …)
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,

@@ -9,6 +9,7 @@ use metra::evaluate::Measure;
 use metra::experiment::{Claim, ComparedMethod};
 use metra::pipeline::registry;
 use metra::training::Recipe;
+use metra_files::MissingValues;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ pub(super) struct ExperimentFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct DataSection {
-    /// File of vectors (.parquet, .npy, .csv, .tsv); or `queries`, `items` and `qrels`.
+    /// File of vectors (.parquet, .npy, .csv, .jsonl, …); or `queries`, `items` and `qrels`.
     vectors: Option<String>,
     /// Column of vectors.
     vector: Option<String>,
@@ -66,6 +67,8 @@ struct DataSection {
     camera: Option<String>,
     /// Column of ids.
     id: Option<String>,
+    /// Rows with a missing value: error (default) or skip.
+    missing: Option<String>,
     /// Keep only rows with these values (`column=value` or `column!=value`).
     #[serde(default, rename = "where")]
     filters: Vec<String>,
@@ -319,6 +322,10 @@ impl DataSection {
                 label: self.label,
                 camera: self.camera,
                 id: self.id,
+                missing: match &self.missing {
+                    Some(text) => parsed("missing", text)?,
+                    None => MissingValues::default(),
+                },
             },
         })
     }

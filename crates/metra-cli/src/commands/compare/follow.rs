@@ -1,9 +1,9 @@
 //! How far a comparison is: a bar with what runs on a terminal, log lines elsewhere.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress;
+use indicatif::ProgressBar;
 use metra::evaluate::Measure;
 use metra::experiment::compare::Event;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -24,16 +24,8 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(criterion: Measure, threads: usize) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            let template = "[{bar:28}] {pos}/{len} trials {elapsed} {msg}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar
-        });
         Follower {
-            bar,
+            bar: progress::bar("[{bar:20}] {pos}/{len} trials {elapsed}"),
             criterion,
             running: vec![None; threads],
             done: 0,
@@ -104,9 +96,8 @@ impl Follower {
             .collect();
         let running = running.join(" | ");
         if let Some(bar) = &self.bar {
-            bar.set_length(self.total as u64);
-            bar.set_position(self.done as u64);
-            bar.set_message(format!("{}{running}", self.left()));
+            let message = format!("{}{running}", self.left());
+            progress::show(bar, self.done as u64, self.total as u64, message);
         } else if self.last_line.elapsed() >= BETWEEN_LINES {
             self.last_line = Instant::now();
             let (done, total, left) = (self.done, self.total, self.left());

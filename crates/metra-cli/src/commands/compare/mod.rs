@@ -17,8 +17,10 @@ use crate::print;
 use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args};
-use metra::experiment::compare::{Costs, Log, Record, Results};
+use metra::experiment::compare::{Costs, Line, Log, Record, Results};
 use metra::experiment::{ComparedMethod, Experiment};
+use metra::internal::AtomicFile;
+use metra::model::Space;
 use metra::training::Recipe;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -59,9 +61,13 @@ pub(crate) struct Compare {
     /// steps
     #[arg(long, value_name = "N")]
     halving: Option<u32>,
-    /// Folder for log, results and report (default: NAME-comparison)
+    /// Folder for log, results, report, and tables and curves as CSV, LaTeX and SVG (default:
+    /// NAME-comparison)
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Where to write the model of the best method, as it was evaluated on the first split
+    #[arg(long, value_name = "FILE")]
+    best: Option<PathBuf>,
     /// Also write a Markdown report: tables and findings, no individual queries
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
@@ -87,6 +93,7 @@ const BESIDE_A_FILE: &[&str] = &[
     "data",
     "methods",
     "output",
+    "best",
     "page",
     "fresh",
     "no-cost",
@@ -98,6 +105,7 @@ const BESIDE_A_FILE: &[&str] = &[
     "threads",
     "memory",
     "cache-dir",
+    "force",
 ];
 
 /// What `--json` prints.
@@ -232,11 +240,18 @@ impl Compare {
         let mut follower = Follower::new(experiment.criterion, threads);
         let ran = experiment.run(&mut log, threads, &mut |event| follower.event(&event));
         follower.finish();
-        let results = ran.inspect_err(|error| {
-            if matches!(error, metra::Error::Interrupted) {
+        let results = match ran {
+            Err(metra::Error::Interrupted) => {
                 tracing::warn!("{}", follower.interrupted());
+                // Before the first method is finished there is nothing to show.
+                if let (Ok(results), false) = (experiment.results_so_far(&log), common.json) {
+                    table::print(&results, &experiment.costs(&log, threads)?)?;
+                    print::fact("so far", &so_far(&results, &experiment))?;
+                }
+                return Err(metra::Error::Interrupted.into());
             }
-        })?;
+            ran => ran?,
+        };
         if !self.no_cost {
             self.measure_costs(&experiment, &mut log)?;
         }
@@ -252,6 +267,13 @@ impl Compare {
         #[cfg(not(feature = "images"))]
         let page = metra_report::html(&results, Some(&costs))?;
         write(&report, &page)?;
+        for (name, text) in metra_report::exports(&results)? {
+            write(&folder.join(name), &text)?;
+        }
+        let saved = match &self.best {
+            Some(path) => save_best(path, &experiment, &log, &results)?,
+            None => String::new(),
+        };
         if let Some(page) = &self.page {
             write(page, &metra_report::markdown(&results, Some(&costs)))?;
         }
@@ -266,11 +288,11 @@ impl Compare {
             let path = folder.join("results.json");
             print::fact("results", &path.display().to_string())?;
             print::fact("report", &report.display().to_string())?;
+            if self.best.is_some() {
+                print::fact("model", &saved)?;
+            }
         }
-        let failed = results
-            .lines
-            .iter()
-            .any(metra::experiment::compare::Line::failed);
+        let failed = results.lines.iter().any(Line::failed);
         Ok(ExitCode::from(if failed { SOME_FAILED } else { 0 }))
     }
 
@@ -334,10 +356,46 @@ impl Compare {
     }
 }
 
+/// Write the model of the best method; in words, what was written.
+fn save_best(
+    path: &Path,
+    experiment: &Experiment<'_>,
+    log: &Log,
+    results: &Results,
+) -> Result<String> {
+    let line = |name: &str| results.lines.iter().find(|line| line.name == name);
+    let base = line(&results.base).and_then(|line| line.splits.first()?.score.parse().ok());
+    let base = base.unwrap_or(Space::SquaredL2);
+    let is_learned = |line: &Line| !Experiment::BASES.contains(&line.method.as_str());
+    if !line(&results.best).is_some_and(is_learned) {
+        return Ok(format!(
+            "not written: nothing is better than {}",
+            results.best
+        ));
+    }
+    match experiment.model_of(log, &results.best, base, 0)? {
+        None => Ok(format!("not written: {} failed", results.best)),
+        Some(model) => {
+            model.save(path)?;
+            Ok(format!("{} ({})", path.display(), results.best))
+        }
+    }
+}
+
+/// What a table of an interrupted comparison is about.
+fn so_far(results: &Results, experiment: &Experiment<'_>) -> String {
+    let (done, all) = (results.protocol.splits.len(), experiment.splits.len());
+    let splits = match all {
+        1 => String::new(),
+        _ => format!("{done} of {all} splits; "),
+    };
+    format!("{splits}run the same command again to go on")
+}
+
 fn write(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
 }
 
 fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).with_context(|| path.display().to_string())
+    Ok(AtomicFile::write_all(path, bytes)?)
 }

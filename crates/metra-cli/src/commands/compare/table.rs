@@ -64,39 +64,53 @@ pub(super) fn print(results: &Results, costs: &Costs) -> Result<()> {
 /// Width of the column of names.
 fn width(lines: &[&Line]) -> usize {
     let longest = lines.iter().map(|line| line.name.chars().count()).max();
-    longest.unwrap_or(0).clamp(8, 32)
+    longest.unwrap_or(0).clamp(8, 24)
 }
+
+/// Columns of a terminal that tables keep to, unless a name is long.
+const TERMINAL: usize = 100;
 
 fn measures(results: &Results, lines: &[&Line], splits: usize) -> Result<()> {
     let width = width(lines);
-    let mut head = format!("{:<width$}", "");
     let cell = if splits > 1 { 17 } else { 9 };
-    for name in results.protocol.measures.iter().chain(&results.facts) {
-        head.push_str(&format!("  {name:>cell$}"));
+    let names: Vec<&String> = (results.protocol.measures.iter())
+        .chain(&results.facts)
+        .collect();
+    let cells = |line: &Line| -> Vec<String> {
+        let measures = line.measures.iter().map(|measure| match splits > 1 {
+            true => format!("{:.4} ± {:.4}", measure.mean, measure.deviation),
+            false => format!("{:.4}", measure.mean),
+        });
+        let facts = results.facts.iter().map(|fact| {
+            let value = line.fact(fact);
+            value.map_or("–".into(), |value| format!("{value:.4}"))
+        });
+        measures.chain(facts).collect()
+    };
+    // What does not fit beside each other comes below.
+    let fitting = ((TERMINAL - width) / (cell + 2)).max(1);
+    for first in (0..names.len()).step_by(fitting) {
+        let shown = first..names.len().min(first + fitting);
+        let mut head = " ".repeat(width);
+        for name in &names[shown.clone()] {
+            head.push_str(&format!("  {name:>cell$}"));
+        }
+        print::line(&head)?;
+        for line in lines {
+            let mut row = format!("{:<width$}", line.name);
+            match cells(line).get(shown.clone()) {
+                Some(cells) if !line.measures.is_empty() => {
+                    for text in cells {
+                        row.push_str(&format!("  {text:>cell$}"));
+                    }
+                }
+                _ => row.push_str("  failed"),
+            }
+            print::line(&row)?;
+        }
+        print::line("")?;
     }
-    print::line(&head)?;
-    for line in lines {
-        let mut row = format!("{:<width$}", line.name);
-        for measure in &line.measures {
-            let text = if splits > 1 {
-                format!("{:.4} ± {:.4}", measure.mean, measure.deviation)
-            } else {
-                format!("{:.4}", measure.mean)
-            };
-            row.push_str(&format!("  {text:>cell$}"));
-        }
-        for fact in &results.facts {
-            let text = line
-                .fact(fact)
-                .map_or("–".into(), |value| format!("{value:.4}"));
-            row.push_str(&format!("  {text:>cell$}"));
-        }
-        if line.measures.is_empty() {
-            row.push_str("  failed");
-        }
-        print::line(&row)?;
-    }
-    print::line("")
+    Ok(())
 }
 
 fn gains(results: &Results, costs: &Costs, lines: &[&Line], criterion: usize) -> Result<()> {
@@ -104,8 +118,8 @@ fn gains(results: &Results, costs: &Costs, lines: &[&Line], criterion: usize) ->
     let (base, best) = (&results.base, &results.best);
     let head = format!("{} against {base}", results.protocol.criterion);
     print::line(&format!(
-        "{:<width$}  {head:<42}  {:<16}  {:>9}  {:>7}",
-        "", "against the best", "CPU s/fit", "MB/fit"
+        "{:<width$}  {head:<40}  {:<11}  {:>9}  {:>6}",
+        "", "to the best", "CPU s/fit", "MB/fit"
     ))?;
     let mut unsure = false;
     for line in lines {
@@ -121,21 +135,21 @@ fn gains(results: &Results, costs: &Costs, lines: &[&Line], criterion: usize) ->
             Some(Evidence::Worse) => "behind",
             Some(_) => "no evidence",
             None if line.name == *best => "the best",
-            None => "not compared",
+            None => "–",
         };
         let cost = costs.lines.get(&line.name).copied().unwrap_or_default();
         let memory = cost.fit_peak_bytes.map_or("–".into(), |bytes| {
             format!("{:.0}", bytes as f64 / f64::from(1 << 20))
         });
         print::line(&format!(
-            "{:<width$}  {over_base:<42}  {to_best:<16}  {:>9.2}  {memory:>7}",
+            "{:<width$}  {over_base:<40}  {to_best:<11}  {:>9.2}  {memory:>6}",
             line.name, cost.fit_cpu_seconds
         ))?;
     }
     let family = results.protocol.comparisons;
     print::line(&format!(
-        "\nIntervals are paired 95 % intervals over queries. {family} comparisons are made at once: \
-         \"against the best\" allows\nfor that (Bonferroni){}.",
+        "\nIntervals are paired 95 % intervals over queries. {family} comparisons are made at once:\n\
+         \"to the best\" allows for that (Bonferroni){}.",
         if unsure {
             ", and * marks evidence over the base that does not outlast it"
         } else {

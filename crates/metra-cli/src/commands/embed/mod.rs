@@ -24,14 +24,14 @@ use std::path::PathBuf;
 pub(crate) struct Embed {
     /// The model file
     model: PathBuf,
-    /// The vectors (.parquet, .npy, .csv, .tsv)
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …)
     data: PathBuf,
     #[command(flatten)]
     columns: Columns,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
-    /// Where to write: .npy, or .parquet with the columns of --keep
+    /// Where to write: .npy, or .parquet with the columns of --id, --label and --keep
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Which map to use
@@ -74,13 +74,22 @@ impl Embed {
             return self.on_cluster(place, common);
         }
         let model = Model::load(&self.model)?;
+        let named = [&self.columns.id, &self.columns.label];
+        let named = named.into_iter().flatten().chain(&self.keep);
+        let mut keep: Vec<&str> = Vec::new();
+        for name in named {
+            if !keep.contains(&name.as_str()) {
+                keep.push(name);
+            }
+        }
         let parquet = match self.output.extension().and_then(|e| e.to_str()) {
-            Some("npy") if self.keep.is_empty() => false,
-            Some("npy") => bail!("--keep needs a .parquet output: npy holds vectors only"),
+            Some("npy") if keep.is_empty() => false,
+            Some("npy") => {
+                bail!("--id, --label and --keep need a .parquet output: npy holds vectors only")
+            }
             Some("parquet") => true,
             _ => bail!("{}: expected .npy or .parquet", self.output.display()),
         };
-        let keep: Vec<&str> = self.keep.iter().map(String::as_str).collect();
         let rule = narrowing_of(model.narrowing.as_ref());
         let loaded = load(
             &self.data,
@@ -94,7 +103,7 @@ impl Embed {
         let (rows, dim) = (loaded.table.corpus.len(), model.chain.output_dim());
         let mut writer = if parquet {
             let mut kept: Vec<(&str, &Column)> = Vec::new();
-            for name in &self.keep {
+            for name in keep {
                 kept.push((name, loaded.table.column(name)?));
             }
             Writer::Parquet(Box::new(ParquetVectorWriter::create(

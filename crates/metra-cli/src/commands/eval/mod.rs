@@ -16,6 +16,7 @@ use crate::ranker::{Against, Ranker};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use metra::Dataset;
+use metra::data::Split;
 use metra::evaluate::{
     Bootstrap, Empty, Evaluation, EvaluationOptions, GradeGain, Measure, RankedItem, RankedQuery,
     Ties, evaluate_ranking,
@@ -23,7 +24,7 @@ use metra::evaluate::{
 use metra::experiment::{
     Classifier, EvaluationSettings, MeanAndDeviation, NewItems, Protocol, Scores, check_protocol,
 };
-use metra::model::{Chain, Embedding, Space};
+use metra::model::{Chain, Embedding, SeenRows, Space};
 use metra::search::Rerank;
 use metra_files::{Filter, read_qrels_by_name, read_run, read_splits};
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub(crate) struct Eval {
     /// The model file, or `euclid` or `cosine` on the input vectors
     #[arg(required_unless_present = "run")]
     model: Option<PathBuf>,
-    /// The vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …); or give --queries, --items and --qrels
     data: Option<PathBuf>,
     #[command(flatten)]
     columns: Columns,
@@ -78,6 +79,12 @@ pub(crate) struct Eval {
     /// Evaluate on the test part of every split of this file
     #[arg(long, value_name = "FILE")]
     splits: Option<PathBuf>,
+    /// Use only this split of the file, counted from 0
+    #[arg(long, value_name = "N", requires = "splits")]
+    split: Option<usize>,
+    /// Evaluate test parts that the model learned from too, which is an error otherwise
+    #[arg(long, requires = "splits")]
+    allow_seen: bool,
     /// Measures, comma-separated (map, p@1, ndcg@10, cmc@5, mrr, auc, minp, …)
     #[arg(long, value_delimiter = ',')]
     measures: Vec<Measure>,
@@ -114,6 +121,9 @@ pub(crate) struct Eval {
 struct Report {
     queries: usize,
     skipped_queries: u64,
+    /// How many of the queries the model learned from, where it keeps that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_rows: Option<SeenRows>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rerank: Option<String>,
     measures: BTreeMap<String, f64>,
@@ -182,8 +192,7 @@ impl Eval {
             true => (0..data.supervision().queries()).collect(),
             false => data.units(),
         };
-        let chain = ranker.chain(data.dim());
-        self.judge(&data, &chain, files.unit_table(), &units, tie_rank, common)
+        self.judge(ranker, &data, files.unit_table(), &units, tie_rank, common)
     }
 
     /// Those asked for, or those worth showing.
@@ -204,8 +213,8 @@ impl Eval {
 
     fn judge(
         &self,
+        ranker: &Ranker,
         data: &Dataset<'_>,
-        chain: &Chain,
         unit_table: &Loaded,
         units: &[u64],
         tie_rank: Option<Vec<u32>>,
@@ -240,18 +249,9 @@ impl Eval {
             let mut scores = data.evaluate_part(chain, &space, units, train, &judging)?;
             Ok(scores.swap_remove(0)?)
         };
-        let mut parts = Vec::new();
-        if let Some(path) = &self.splits {
-            let set = read_splits(path)?;
-            let names = split_names(set.by, data, unit_table, &self.columns)?;
-            for split in &set.splits {
-                let (train, mut test) = split.positions(&names)?;
-                test.retain(|unit| units.binary_search(unit).is_ok());
-                parts.push((train, test));
-            }
-        } else {
-            parts.push((Vec::new(), units.to_vec()));
-        }
+        let parts = self.parts(data, unit_table, units)?;
+        let seen_rows = self.seen_rows(ranker, data, &parts)?;
+        let chain = &ranker.chain(data.dim());
         let base_chain = self.base.map(|space| Chain::identity(data.dim(), space));
         let mut learned = Vec::new();
         let mut base = Vec::new();
@@ -284,6 +284,7 @@ impl Eval {
         let report = Report {
             queries: learned.iter().map(|s| s.queries().len()).sum(),
             skipped_queries: learned.iter().map(Scores::skipped).sum(),
+            seen_rows,
             rerank: self.rerank.map(|rerank| rerank.to_string()),
             measures,
             comparison: print::rows(&comparison),
@@ -300,6 +301,62 @@ impl Eval {
         self.print(&report, first.measures())?;
         let base = self.base.map_or(String::new(), |b| b.to_string());
         print::comparison_table("against", &base, &comparison)
+    }
+
+    /// The units that were learned from and those that are evaluated, of every split that is asked for.
+    fn parts(
+        &self,
+        data: &Dataset<'_>,
+        unit_table: &Loaded,
+        units: &[u64],
+    ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
+        let Some(path) = &self.splits else {
+            return Ok(vec![(Vec::new(), units.to_vec())]);
+        };
+        let set = read_splits(path)?;
+        let names = split_names(set.by, data, unit_table, &self.columns)?;
+        let splits = match self.split {
+            None => &set.splits[..],
+            Some(number) => match set.splits.get(number) {
+                Some(split) => std::slice::from_ref(split),
+                None => bail!(
+                    "--split must be below {}, but is {number}",
+                    set.splits.len()
+                ),
+            },
+        };
+        let part = |split: &Split| -> Result<(Vec<u64>, Vec<u64>)> {
+            let (train, mut test) = split.positions(&names)?;
+            test.retain(|unit| units.binary_search(unit).is_ok());
+            Ok((train, test))
+        };
+        splits.iter().map(part).collect()
+    }
+
+    /// How many of the evaluated units the model learned from. A test part of a split may have none.
+    fn seen_rows(
+        &self,
+        ranker: &Ranker,
+        data: &Dataset<'_>,
+        parts: &[(Vec<u64>, Vec<u64>)],
+    ) -> Result<Option<SeenRows>> {
+        let mut total: Option<SeenRows> = None;
+        for (number, (_, test)) in parts.iter().enumerate() {
+            let Some(seen) = ranker.seen_rows(&*data.unit_rows(test)?)? else {
+                return Ok(None);
+            };
+            if let (Some(path), true, false) = (&self.splits, seen.is_leak(), self.allow_seen) {
+                bail!(
+                    "{}: {} by this model in the test part of split {}: name the split that it was \
+                     trained on with --split, or say --allow-seen for a result that is not held out",
+                    path.display(),
+                    print::seen_rows(&seen),
+                    self.split.unwrap_or(number)
+                );
+            }
+            total = Some(total.map_or(seen, |total| total.and(&seen)));
+        }
+        Ok(total)
     }
 
     /// Rows against another part of the file.
@@ -335,7 +392,8 @@ impl Eval {
             }
         }
         let names = |query: usize| row_name(queries, &self.columns, query as u64);
-        let report = self.report(&learned, &comparison, names);
+        let mut report = self.report(&learned, &comparison, names);
+        report.seen_rows = ranker.seen_rows(queries.table.corpus.as_ref())?;
         if common.json {
             return print::json(&report);
         }
@@ -426,6 +484,7 @@ impl Eval {
         Report {
             queries: found.queries.len(),
             skipped_queries: found.skipped,
+            seen_rows: None,
             rerank: self.rerank.map(|rerank| rerank.to_string()),
             measures: (found.values.iter())
                 .map(|(m, _)| (m.to_string(), found.mean(*m).unwrap_or(0.0)))
@@ -443,6 +502,13 @@ impl Eval {
             n => format!(", {} skipped with nothing relevant", print::count(n)),
         };
         print::fact("queries", &format!("{queries}{skipped}"))?;
+        if let Some(seen) = report.seen_rows.filter(SeenRows::is_leak) {
+            let words = print::seen_rows(&seen);
+            print::fact(
+                "WARNING",
+                &format!("{words}: this is not a held-out result"),
+            )?;
+        }
         if let Some(rerank) = &report.rerank {
             print::fact("re-ranked", rerank)?;
         }

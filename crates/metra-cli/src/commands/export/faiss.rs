@@ -7,8 +7,8 @@ use crate::inputs::{in_file, load, model_groups, narrowing_of};
 use crate::interrupt;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
+use metra::internal::AtomicFile;
 use metra::model::{Distance, Model, Plan, Side, for_each_embedded};
-use metra_files::Target;
 use metra_stores::export::{self, FaissIndex, FaissWriter, wrap_faiss};
 use std::fs::File;
 use std::io::BufReader;
@@ -42,7 +42,7 @@ impl Export {
             (Some(items), _) => self.fill(model, &plan, &export, items, common)?,
             (None, Some(index)) => self.wrap(&plan, &export, index)?,
             (None, None) => {
-                let target = Target::create(&self.output)?;
+                let target = AtomicFile::create(&self.output)?;
                 FaissWriter::create(target, &export, &plan, 0)?
                     .finish()?
                     .finish()?;
@@ -75,7 +75,7 @@ impl Export {
         let groups = model_groups(model, &loaded)?;
         let corpus = loaded.table.corpus.as_ref();
         let rows = corpus.len();
-        let target = Target::create(&self.output)?;
+        let target = AtomicFile::create(&self.output)?;
         let mut writer = FaissWriter::create(target, export, plan, rows)?;
         let mut reporter = Reporter::new();
         reporter.start("add items");
@@ -104,7 +104,7 @@ impl Export {
         let file = File::open(path).with_context(|| path.display().to_string())?;
         let mut reader = BufReader::new(file);
         let index = FaissIndex::read(path, &mut reader)?;
-        let mut target = Target::create(&self.output)?;
+        let mut target = AtomicFile::create(&self.output)?;
         wrap_faiss(&mut target, export, plan, path, &index, &mut reader)?;
         target.finish()?;
         Ok(index.rows)

@@ -10,9 +10,10 @@ use crate::args::{Common, SideName};
 use crate::print;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use metra::internal::AtomicFile;
 use metra::linalg::Rows;
 use metra::model::{Distance, Model, Plan, PlanConstraints, Side, Strategy};
-use metra_files::{Filter, NpyWriter, Target};
+use metra_files::{Filter, NpyWriter};
 use metra_stores::Provenance;
 use metra_stores::export::{self, SqlColumns};
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub(crate) struct Export {
     /// Divide by the length at the end, so that inner products of a cosine model are cosines
     #[arg(long, conflicts_with = "way")]
     normalise: bool,
-    /// Items to put into the index, mapped (.parquet, .npy, .csv, .tsv); their numbers are those of
+    /// Items to put into the index, mapped (.parquet, .npy, .csv, .jsonl, …); their numbers are those of
     /// the rows
     #[arg(
         long,
@@ -237,7 +238,7 @@ impl Export {
         match format {
             Format::Npy => files.extend(self.npy(&export)?),
             _ => {
-                let mut target = Target::create(&self.output)?;
+                let mut target = AtomicFile::create(&self.output)?;
                 match format {
                     Format::Onnx => export::write_onnx(&mut target, &export)?,
                     Format::Safetensors => export::write_safetensors(&mut target, &export)?,
@@ -283,7 +284,7 @@ impl Export {
             id: self.id.clone(),
             column: self.column.clone(),
         };
-        let mut target = Target::create(&self.output)?;
+        let mut target = AtomicFile::create(&self.output)?;
         let function = export::write_sql(&mut target, &export, &plan, &columns, &self.name()?)?;
         target.finish()?;
         let done = self.done(

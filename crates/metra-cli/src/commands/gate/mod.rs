@@ -13,23 +13,25 @@ use clap::Args;
 use metra::Dataset;
 use metra::evaluate::{EvaluationOptions, Measure};
 use metra::experiment::{EvaluationSettings, Gate as Found, Protocol, Scores, Slicing, Terms};
-use metra::internal::fingerprint;
-use metra::model::{Embedding, Space};
+use metra::model::{Embedding, SeenRows};
 use metra::search::Rerank;
 use metra::supervision::{Relevance, Supervision};
 use metra_files::{Filter, NarrowingRule, read_splits};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Decide whether a candidate may replace the baseline, from queries that neither was trained on.
 ///
 /// Both rank the same held-out queries. The candidate ships only if the whole 95 % interval of its
-/// gain lies above 0 and above --min-gain. Slices (by class size or number of relevant items, and by
-/// the columns of --slice) have wider intervals, which hold all together; a slice is called worse
-/// only where such an interval lies below 0.
+/// gain lies above 0 and above --min-gain. Slices (by class size or number of relevant items, by
+/// whether training judgements name one of them, and by the columns of --slice) have wider
+/// intervals, which hold all together; a slice is called worse only where such an interval lies
+/// below 0. Queries about items that no training judgement names may never get worse.
 ///
 /// Exit codes: 0 ship; 1 something failed; 2 wrong use; 3 no evidence of a gain; 4 worse;
-/// 5 a gain below --min-gain; 6 nothing to gain; 7 a slice gets worse (with --no-worse-slice).
+/// 5 a gain below --min-gain; 6 nothing to gain; 7 a slice gets worse (queries about new items, or
+/// with --no-worse-slice any slice); 8 the candidate learned from these rows.
 #[derive(Args)]
 pub(crate) struct Gate {
     /// The baseline that serves today: euclid, cosine or dot on the input vectors, or a model file
@@ -38,7 +40,7 @@ pub(crate) struct Gate {
     /// The candidate that may replace it: a model file, or a score
     #[arg(long, value_name = "MODEL")]
     candidate: PathBuf,
-    /// Held-out vectors (.parquet, .npy, .csv, .tsv); or give --queries, --items and --qrels
+    /// Held-out vectors (.parquet, .npy, .csv, .jsonl, …); or give --queries, --items and --qrels
     #[arg(
         long,
         value_name = "FILE",
@@ -99,14 +101,6 @@ enum Rows {
 }
 
 impl Rows {
-    /// The table of the items.
-    fn items(&self) -> &Loaded {
-        match self {
-            Rows::Files(files) => &files.items,
-            Rows::Parts(loaded, _) => loaded,
-        }
-    }
-
     /// The table whose rows are queries.
     fn queries(&self) -> &Loaded {
         match self {
@@ -122,7 +116,6 @@ impl Gate {
         let candidate = Ranker::load(&self.candidate)?;
         let rule = candidate.narrowing();
         let rows = self.read(&rule, common)?;
-        let trained_on = self.trained_on(&candidate, &rows, common)?;
         let new = self.scores(&candidate, &rows, common)?;
         // Vectors as they are are read as the candidate reads them; another model may read them in
         // its own way.
@@ -142,17 +135,19 @@ impl Gate {
         let measure = measures[0];
         let beside = |other: &Measure| Ok((*other, new.against(&old, *other, self.seed)?));
         let beside: Vec<_> = measures[1..].iter().map(beside).collect::<Result<_>>()?;
+        let seen_rows = self.seen_rows(&candidate, &rows, new.queries(), common)?;
         let terms = Terms {
             measure,
             min_gain: self.min_gain,
             no_worse_slice: self.no_worse_slice,
+            trained_on: seen_rows.is_some_and(|seen| seen.is_leak()),
             listed: self.worst,
             seed: self.seed,
         };
-        let cuts = self.cuts(&rows, new.queries(), common)?;
+        let cuts = self.cuts(&candidate, &rows, new.queries(), common)?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
         let name = |query: u64| row_name(rows.queries(), &self.columns, query);
-        let report = self.report(&found, (measure, &beside), &new, trained_on, &name);
+        let report = self.report(&found, (measure, &beside), &new, seen_rows, &name);
         report.print(common)?;
         Ok(report::exit_code(found.decision))
     }
@@ -277,11 +272,19 @@ impl Gate {
     }
 
     /// Ways to cut the queries: by how much there is to find for each, and by columns.
-    fn cuts(&self, rows: &Rows, queries: &[u64], common: &Common) -> Result<Vec<Slicing>> {
+    fn cuts(
+        &self,
+        candidate: &Ranker,
+        rows: &Rows,
+        queries: &[u64],
+        common: &Common,
+    ) -> Result<Vec<Slicing>> {
+        let mut cuts = Vec::new();
         let sizes = |size: &dyn Fn(u64) -> u64| queries.iter().map(|q| size(*q)).collect();
         let (by, sizes): (&str, Vec<u64>) = match rows {
             Rows::Files(files) => {
-                let data = self.dataset(&Ranker::Plain(Space::SquaredL2), files, common)?;
+                let data = self.dataset(candidate, files, common)?;
+                cuts.extend(self.seen_items(candidate, &data, queries)?);
                 match data.supervision() {
                     Supervision::Labels(labels) => {
                         let class = |row: u64| labels.of()[row as usize];
@@ -312,7 +315,6 @@ impl Gate {
                 ("class size", sizes(&size))
             }
         };
-        let mut cuts = Vec::new();
         // A single slice is all queries once more.
         let by_size = Slicing::by_size(by, &sizes);
         if by_size.slices() > 1 {
@@ -327,32 +329,49 @@ impl Gate {
         Ok(cuts)
     }
 
-    /// Whether the candidate says that it was trained on these very rows, or judgements of these
-    /// very items: then nothing is held out.
-    fn trained_on(&self, candidate: &Ranker, rows: &Rows, common: &Common) -> Result<bool> {
-        // A split says itself which rows are new.
-        let Some(model) = candidate.model().filter(|_| self.splits.is_none()) else {
-            return Ok(false);
-        };
-        let trained_on = match rows {
-            Rows::Parts(queries, _) => {
-                fingerprint(queries.table.corpus.as_ref())? == model.origin.data
-            }
+    /// How many of the queries the candidate learned from, where it keeps that.
+    fn seen_rows(
+        &self,
+        candidate: &Ranker,
+        rows: &Rows,
+        queries: &[u64],
+        common: &Common,
+    ) -> Result<Option<SeenRows>> {
+        match rows {
+            Rows::Parts(loaded, _) => candidate.seen_rows(loaded.table.corpus.as_ref()),
             Rows::Files(files) => {
                 let data = self.dataset(candidate, files, common)?;
-                // Items stay the same from training to use; it is the judgements that must be new.
-                let judged = matches!(data.supervision(), Supervision::Judgements(_));
-                let same = data.supervision().fingerprint() == model.origin.supervision;
-                (same || !judged) && data.fingerprint()? == model.origin.data
+                // A protocol may ask a query several times.
+                let units: Vec<u64> = BTreeSet::from_iter(queries).into_iter().copied().collect();
+                candidate.seen_rows(&*data.unit_rows(&units)?)
+            }
+        }
+    }
+
+    /// Queries about items that training judgements name, and queries about new items.
+    fn seen_items(
+        &self,
+        candidate: &Ranker,
+        data: &Dataset<'_>,
+        queries: &[u64],
+    ) -> Result<Option<Slicing>> {
+        let (Some(model), Supervision::Judgements(judgements)) =
+            (candidate.model(), data.supervision())
+        else {
+            return Ok(None);
+        };
+        let Some(seen) = model.seen_items(data.items())? else {
+            return Ok(None);
+        };
+        let is_seen = |query: &u64| {
+            let mut items = judgements.of(*query).iter();
+            match items.any(|(item, _)| seen[*item as usize]) {
+                true => "some".to_owned(),
+                false => "none".to_owned(),
             }
         };
-        if trained_on {
-            tracing::warn!(
-                "{}: the candidate was trained on these very rows, or a part of them: this is no \
-                 held-out test, and the gain is larger than it will be on new ones",
-                rows.items().table.path.display()
-            );
-        }
-        Ok(trained_on)
+        let values: Vec<String> = queries.iter().map(is_seen).collect();
+        let cut = Slicing::by_value("relevant items in training", &values);
+        Ok(Some(cut.not_worse()))
     }
 }

@@ -6,6 +6,7 @@ use crate::print;
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
 use metra::experiment::{Decision, Gate as Found, Scores};
+use metra::model::SeenRows;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -22,6 +23,8 @@ pub(super) struct Report {
     clusters: usize,
     skipped_queries: u64,
     trained_on: bool,
+    /// How many of the queries the candidate learned from, where it keeps that.
+    seen_rows: Option<SeenRows>,
     gain: print::Row,
     /// Other measures, which decide nothing.
     beside: Vec<print::Row>,
@@ -71,6 +74,7 @@ fn code(decision: Decision) -> u8 {
         Decision::BelowMinimum => 5,
         Decision::NothingToGain => 6,
         Decision::WorseSlice => 7,
+        Decision::TrainedOn => 8,
     }
 }
 
@@ -80,7 +84,7 @@ impl Gate {
         found: &Found,
         (measure, beside): (Measure, &[(Measure, Comparison)]),
         scores: &Scores,
-        trained_on: bool,
+        seen_rows: Option<SeenRows>,
         name: &dyn Fn(u64) -> String,
     ) -> Report {
         let headroom = &found.headroom;
@@ -96,7 +100,8 @@ impl Gate {
             queries: found.comparison.queries,
             clusters: found.comparison.clusters,
             skipped_queries: scores.skipped(),
-            trained_on,
+            trained_on: found.decision == Decision::TrainedOn,
+            seen_rows,
             gain: print::Row::new(measure.to_string(), &found.comparison),
             beside: print::rows(beside),
             headroom: Headroom {
@@ -144,12 +149,13 @@ impl Report {
         print::fact("base", &self.base)?;
         print::fact("candidate", &self.candidate)?;
         let queries = count(self.queries);
+        let held_out = if self.trained_on { "" } else { " held out" };
         print::fact(
             "queries",
-            &format!("{queries} held out{identities}{skipped}"),
+            &format!("{queries}{held_out}{identities}{skipped}"),
         )?;
-        if self.trained_on {
-            print::fact("WARNING", "the candidate was trained on these very rows")?;
+        if let Some(seen) = self.seen_rows.filter(|seen| seen.seen > 0) {
+            print::fact("WARNING", &print::seen_rows(&seen))?;
         }
         print::fact("headroom", &self.headroom.words)?;
         let (gain, measure) = (&self.gain, &self.measure);

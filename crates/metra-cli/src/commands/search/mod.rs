@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Search {
     /// The model file
     model: PathBuf,
-    /// The items to search (.parquet, .npy, .csv, .tsv), a folder that `metra index` wrote, or
+    /// The items to search (.parquet, .npy, .csv, .jsonl, …), a folder that `metra index` wrote, or
     /// postgres://… with --table
     items: PathBuf,
     #[command(flatten)]
@@ -97,6 +97,13 @@ struct Hit {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     dissimilarity: f32,
+}
+
+/// A run that was written.
+#[derive(Serialize)]
+struct Written<'a> {
+    queries: usize,
+    run: &'a Path,
 }
 
 impl Search {
@@ -184,6 +191,12 @@ impl Search {
                 run.queries.insert(answer.query, hits);
             }
             write_run(path, &run, "metra")?;
+            if common.json {
+                return print::json(&Written {
+                    queries: run.queries.len(),
+                    run: path,
+                });
+            }
             return print::line(&format!(
                 "{} queries in {}",
                 run.queries.len(),

@@ -4,7 +4,9 @@
 mod cluster;
 mod report;
 
-use self::report::{PooledReport, Report, SplitReport, print_pooled, print_split, print_summary};
+use self::report::{
+    PooledReport, Report, SplitReport, print_pooled, print_split, print_split_line, print_summary,
+};
 use crate::args::{ClusterArgs, Common};
 use crate::attribute_order::{ordered_rows, table};
 use crate::evaluation_args::EvaluationArgs;
@@ -15,13 +17,15 @@ use crate::method_args::MethodArgs;
 use crate::print;
 use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use metra::experiment::compare::{Cost, Costs};
 use metra::experiment::cost::{Timing, product_seconds};
-use metra::experiment::{Experiment, HoldOut, SplitResult, Verdicts, pool, summarise};
-use metra::model::Embedding;
+use metra::experiment::{Experiment, HoldOut, Parts, SplitResult, Verdicts, pool, summarise};
+use metra::internal::AtomicFile;
+use metra::model::{Embedding, Model};
 use metra::supervision::Supervision;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
@@ -38,9 +42,13 @@ pub(crate) struct Train {
     splitting: SplitArgs,
     #[command(flatten)]
     evaluation: EvaluationArgs,
-    /// Train on everything with the chosen settings before saving
+    /// Train on everything before saving; with --folds, which then save a model
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     refit: bool,
+    /// Keep no digests of the training rows in the model: `metra eval` and `gate` then cannot tell
+    /// whether it learned from the rows that they evaluate
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
+    no_row_digests: bool,
     /// State the CPU time of one fit with the chosen settings
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     timing: bool,
@@ -86,9 +94,11 @@ impl Train {
         if let Some(place) = self.cluster.place()? {
             return self.on_cluster(place, common);
         }
+        let folds = self.splitting.folds.is_some();
         ensure!(
-            self.output.is_none() || self.splitting.is_single(),
-            "-o saves one model: with several splits name one with --split, or leave -o out"
+            self.output.is_none() || self.splitting.is_single() || (folds && self.refit),
+            "-o saves one model: with --folds say --refit for a model of all rows, with several splits \
+             name one with --split, or leave -o out"
         );
         self.method.check()?;
         let extra = self.splitting.columns();
@@ -121,16 +131,12 @@ impl Train {
         for split in 0..count {
             let (result, line) = self.split(&experiment, split, common)?;
             if !common.json {
-                if count > 1 {
-                    print::line(&format!("\n{name} {} of {count}", split + 1))?;
+                let (verdicts, criterion) = (result.verdicts.as_ref(), experiment.criterion);
+                let place = format!("{name} {} of {count}", split + 1);
+                match count {
+                    1 => print_split(&line, verdicts, kind, criterion)?,
+                    _ => print_split_line(&place, &line, verdicts, criterion)?,
                 }
-                print_split(
-                    &line,
-                    result.verdicts.as_ref(),
-                    kind,
-                    experiment.criterion,
-                    folds,
-                )?;
             }
             report.splits.push(line);
             results.push(result);
@@ -148,7 +154,13 @@ impl Train {
             .as_ref()
             .map(|pooled| PooledReport::new(pooled, criterion));
         if let (Some(path), Some(result)) = (&self.output, results.last()) {
-            self.save(path, &experiment, result, common)?;
+            let model = match &pooled {
+                Some(pooled) => self.fit_all(&experiment, pooled, input, common)?,
+                None => self.refit(&experiment, result, common)?,
+            };
+            self.save(path, model, common)?;
+        } else if !common.json {
+            print::fact("model", "not saved: name a file with -o")?;
         }
         if let Some(path) = &self.report {
             write_report(path, &experiment, &results)?;
@@ -165,7 +177,10 @@ impl Train {
             .collect();
         table(&ordered)?;
         match pooled {
-            Some(pooled) => print_pooled(&pooled, &report.splits, experiment.criterion),
+            Some(pooled) => {
+                let base = experiment.base.as_deref().unwrap_or_default();
+                print_pooled(&pooled, base, experiment.criterion)
+            }
             None => Ok(()),
         }
     }
@@ -207,30 +222,57 @@ impl Train {
         let report = SplitReport {
             steps_per_second: reporter.speed,
             timing,
+            identities: identities(experiment, parts),
             ..report
         };
         Ok((result, report))
     }
 
-    fn save(
+    /// The model of a split, or with --refit one of all its rows.
+    fn refit(
         &self,
-        path: &Path,
         experiment: &Experiment<'_>,
         result: &SplitResult,
         common: &Common,
-    ) -> Result<()> {
+    ) -> Result<Model> {
         let last = experiment.splits.len() - 1;
-        let refit = self.refit && !experiment.splits[last].0.test.is_empty();
-        let model = match refit {
-            true => {
-                let mut reporter = Reporter::new();
-                if !common.json {
-                    tracing::info!("fit on everything with the chosen settings");
-                }
-                &experiment.refit(last, result, &mut reporter)?
-            }
-            false => &result.model,
+        if !self.refit || experiment.splits[last].0.test.is_empty() {
+            return Ok(result.model.clone());
+        }
+        note_refit(common);
+        Ok(experiment.refit(last, result, &mut Reporter::new())?)
+    }
+
+    /// A model of all rows, with settings chosen on a validation part of them, and with what all folds
+    /// together said of models made in this way.
+    fn fit_all(
+        &self,
+        experiment: &Experiment<'_>,
+        pooled: &Verdicts,
+        input: &Input<'_>,
+        common: &Common,
+    ) -> Result<Model> {
+        note_refit(common);
+        let splitting = SplitArgs {
+            folds: None,
+            test: 0.0,
+            ..self.splitting.clone()
         };
+        let whole = Experiment {
+            splits: splitting.parts(input, experiment.holdout)?,
+            folds: false,
+            ..experiment.clone()
+        };
+        let mut model = whole.train(0, &mut Reporter::new())?.model;
+        model.origin.held_out = Some(experiment.held_out(pooled));
+        model.origin.refit = true;
+        Ok(model)
+    }
+
+    fn save(&self, path: &Path, mut model: Model, common: &Common) -> Result<()> {
+        if self.no_row_digests {
+            model.training = None;
+        }
         model.save(path)?;
         if common.json {
             return Ok(());
@@ -243,6 +285,23 @@ impl Train {
             model.chain.space()
         );
         print::fact("model", &what)
+    }
+}
+
+/// Identities in each part, where whole identities are held out.
+fn identities(experiment: &Experiment<'_>, parts: &Parts) -> Option<[usize; 3]> {
+    let labels = experiment.dataset.labels()?;
+    let count = |units: &Vec<u64>| {
+        let classes: BTreeSet<u32> = units.iter().map(|row| labels.of()[*row as usize]).collect();
+        classes.len()
+    };
+    let held_out = experiment.holdout == HoldOut::Identities;
+    held_out.then(|| [&parts.train, &parts.validation, &parts.test].map(count))
+}
+
+fn note_refit(common: &Common) {
+    if !common.json {
+        tracing::info!("fit on everything");
     }
 }
 
@@ -260,5 +319,5 @@ fn write_report(path: &Path, experiment: &Experiment<'_>, splits: &[SplitResult]
         ..Costs::default()
     };
     let page = metra_report::html(&results, Some(&costs))?;
-    std::fs::write(path, page).with_context(|| path.display().to_string())
+    Ok(AtomicFile::write_all(path, page.as_bytes())?)
 }

@@ -73,6 +73,9 @@ pub(super) struct SplitReport {
     pub(super) train: usize,
     pub(super) validation: usize,
     pub(super) test: usize,
+    /// Identities in each of these parts, where whole identities are held out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) identities: Option<[usize; 3]>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) prepare: String,
     pub(super) score: String,
@@ -112,6 +115,7 @@ impl SplitReport {
             train: parts.train.len(),
             validation: parts.validation.len(),
             test: parts.test.len(),
+            identities: None,
             settings: chosen.settings.clone(),
             prepare: chosen.recipe.to_string(),
             score: chosen.space.to_string(),
@@ -131,14 +135,52 @@ impl SplitReport {
     }
 }
 
-/// One split in words; `criterion` is the measure that settings were chosen by. Of a fold, seen and
-/// unseen items are left to the pooled tables: a handful of queries says nothing.
+/// One of several splits in a line.
+pub(super) fn print_split_line(
+    place: &str,
+    report: &SplitReport,
+    verdicts: Option<&Verdicts>,
+    criterion: Measure,
+) -> Result<()> {
+    let rows = verdicts.map_or(&[][..], |verdicts| &verdicts.rows);
+    let found = rows.iter().find(|(measure, _)| *measure == criterion);
+    let text = match found {
+        None => "not evaluated".to_owned(),
+        Some((measure, gain)) => format!(
+            "{measure} {:.4} → {:.4}  {:+.4} [{:+.4}, {:+.4}]  {}",
+            gain.base,
+            gain.learned,
+            gain.difference,
+            gain.low,
+            gain.high,
+            gain.verdict()
+        ),
+    };
+    print::line(&format!("{place:<16}{text}"))?;
+    print::line(&format!("{:<16}{}", "", chosen(report)))
+}
+
+/// The chosen settings in words.
+fn chosen(report: &SplitReport) -> String {
+    let settings = report.settings.iter();
+    let mut chosen: Vec<String> = settings.map(|(name, v)| format!("{name}={v}")).collect();
+    if report.prepare != "none" {
+        chosen.push(format!("prepare={}", report.prepare));
+    }
+    chosen.push(format!("score={}", report.score));
+    chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
+    let value = report
+        .validation_value
+        .map_or(String::new(), |v| format!(" (validation {v:.4})"));
+    format!("{}{value}", chosen.join(" "))
+}
+
+/// The only split in words; `criterion` is the measure that settings were chosen by.
 pub(super) fn print_split(
     report: &SplitReport,
     verdicts: Option<&Verdicts>,
     kind: HoldOut,
     criterion: Measure,
-    fold: bool,
 ) -> Result<()> {
     if kind == HoldOut::None {
         let hint = match report.comparisons {
@@ -150,31 +192,23 @@ pub(super) fn print_split(
             &format!("nothing: this model is not judged{hint}"),
         )?;
     } else {
-        let sizes = [report.train, report.validation, report.test].map(|n| print::count(n as u64));
-        let text = format!(
-            "{kind}: {} train, {} validation, {} test",
-            sizes[0], sizes[1], sizes[2]
-        );
+        let rows = [report.train, report.validation, report.test].map(|n| print::count(n as u64));
+        let sizes = match report.identities {
+            None => rows,
+            Some(identities) => std::array::from_fn(|part| {
+                let identities = print::count(identities[part] as u64);
+                format!("{identities} ({} rows)", rows[part])
+            }),
+        };
+        let [train, validation, test] = sizes;
+        let text = format!("{kind}: {train} train, {validation} validation, {test} test");
         print::fact("held out", &text)?;
     }
     if let Some(comparisons) = report.comparisons {
         let count = print::count(comparisons as u64);
         print::fact("learned from", &format!(" {count} comparisons"))?;
     }
-    let mut chosen: Vec<String> = report
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    if report.prepare != "none" {
-        chosen.push(format!("prepare={}", report.prepare));
-    }
-    chosen.push(format!("score={}", report.score));
-    chosen.extend(report.steps.map(|steps| format!("{steps} steps")));
-    let value = report
-        .validation_value
-        .map_or(String::new(), |v| format!(" (validation {v:.4})"));
-    print::fact("chosen", &format!("{}{value}", chosen.join(" ")))?;
+    print::fact("chosen", &chosen(report))?;
     if let Some(timing) = &report.timing {
         let text = format!(
             "{:.2} CPU s for one fit; a 2048³ product took {:.3} s",
@@ -186,10 +220,8 @@ pub(super) fn print_split(
         return Ok(());
     };
     print::comparison_table("test", &report.base, &verdicts.rows)?;
-    if !fold {
-        print::comparison_table("seen items", &report.base, &verdicts.seen)?;
-        print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
-    }
+    print::comparison_table("seen items", &report.base, &verdicts.seen)?;
+    print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
     if report.skipped_queries > 0 {
         let skipped = print::count(report.skipped_queries);
         print::fact(
@@ -208,16 +240,7 @@ fn print_verdict(verdicts: &Verdicts, criterion: Measure) -> Result<()> {
 }
 
 /// The verdict over all folds' test queries.
-pub(super) fn print_pooled(
-    pooled: &Verdicts,
-    folds: &[SplitReport],
-    criterion: Measure,
-) -> Result<()> {
-    // Each fold chooses its base on its own validation part.
-    let base = match folds {
-        [first, rest @ ..] if rest.iter().all(|fold| fold.base == first.base) => &first.base,
-        _ => "base",
-    };
+pub(super) fn print_pooled(pooled: &Verdicts, base: &str, criterion: Measure) -> Result<()> {
     print::line("")?;
     print::comparison_table("pooled", base, &pooled.rows)?;
     print::comparison_table("seen items", base, &pooled.seen)?;

@@ -9,6 +9,7 @@ use crate::experiment::{
     Claim, ComparedMethod, EvaluationSettings, Experiment, HoldOut, NewItems, Parts, Portion,
     Protocol, hold_out,
 };
+use crate::model::Space;
 use crate::supervision::Labels;
 use crate::training::Recipe;
 use crate::{Error, Result};
@@ -108,6 +109,7 @@ fn with<R>(test: impl FnOnce(&mut Experiment<'_>) -> R) -> R {
         methods: methods(),
         base: None,
         budget: 8,
+        prefer_defaults: false,
         halving: None,
         claims: Vec::new(),
         facts: Vec::new(),
@@ -166,6 +168,58 @@ fn interruption_and_threads_change_no_byte() {
         assert_eq!(again.unwrap().to_json().unwrap(), whole);
         let back = Results::from_json(&whole).unwrap();
         assert_eq!(back.to_json().unwrap(), whole);
+    });
+}
+
+#[test]
+fn an_interrupted_comparison_tells_what_is_known() {
+    with(|experiment| {
+        let whole = run(experiment, &mut Log::in_memory(), 1).unwrap();
+        let mut log = Log::in_memory();
+        let mut shown = Vec::new();
+        while run_until(experiment, &mut log, 1).0.is_err() {
+            match experiment.results_so_far(&log) {
+                // Nothing is finished, or not yet the base.
+                Err(_) => assert!(shown.is_empty()),
+                Ok(part) => {
+                    let finished = part.lines.iter().filter(|line| !line.failed()).count();
+                    shown.push((part.protocol.splits.len(), finished));
+                    // What is finished is what the whole says of this split.
+                    for (line, all) in part.lines.iter().zip(&whole.lines) {
+                        let first = line.splits.first().filter(|split| !split.values.is_empty());
+                        if let Some(split) = first {
+                            assert_eq!(split.values, all.splits[0].values);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(
+            shown.contains(&(1, 1)) || shown.contains(&(1, 2)),
+            "{shown:?}"
+        );
+    });
+}
+
+#[test]
+fn the_model_of_a_method_is_the_one_that_was_judged() {
+    with(|experiment| {
+        let mut log = Log::in_memory();
+        let results = run(experiment, &mut log, 1).unwrap();
+        let model = experiment.model_of(&log, "LDA", Space::SquaredL2, 0);
+        let held_out = model.unwrap().unwrap().origin.held_out.unwrap();
+        let line = results
+            .lines
+            .iter()
+            .find(|line| line.name == "LDA")
+            .unwrap();
+        let found = held_out.measures["map"].learned;
+        assert!((found - line.splits[0].values[0]).abs() < 1e-12);
+        assert!(
+            experiment
+                .model_of(&log, "NCA", Space::SquaredL2, 0)
+                .is_err()
+        );
     });
 }
 

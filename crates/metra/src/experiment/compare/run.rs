@@ -7,11 +7,12 @@ use super::log::{Log, Reached, Record};
 use super::results::Results;
 use super::schedule::Next;
 use super::state::{Job, State, Task, Work};
-use super::summary;
+use super::summary::{self, RESAMPLES};
 use crate::experiment::cost::{peak_memory, product_seconds, timed_on_thread};
 use crate::experiment::definition::Experiment;
 use crate::experiment::ranked::Ranking;
 use crate::experiment::study::Chosen;
+use crate::model::{Model, Space};
 use crate::pipeline::Fitted;
 use crate::training::{Observer, Progress};
 use crate::{Error, Result};
@@ -95,7 +96,7 @@ impl Experiment<'_> {
             })?;
             worked?;
         }
-        summary::sum_up(self, &state.finish(self, log)?)
+        summary::sum_up(self, &state.finish(self, log)?, RESAMPLES)
     }
 
     fn work(
@@ -206,8 +207,10 @@ impl Experiment<'_> {
         match &task.work {
             Work::Trial { tried, last_step } => {
                 let held = (parts.train.as_slice(), parts.validation.as_slice());
-                let (chosen, seconds) =
-                    timed_on_thread(|| study.trial(tried, held, *last_step, &mut observer));
+                let criterion = study.validation_criterion(held)?;
+                let (chosen, seconds) = timed_on_thread(|| {
+                    study.trial(tried, held, &criterion, *last_step, &mut observer)
+                });
                 let (chosen, failure) = fallible(chosen)?;
                 let chosen = chosen.filter(|c| c.value.is_some_and(f64::is_finite));
                 Ok(Record::Trial {
@@ -306,6 +309,51 @@ impl Experiment<'_> {
             (self.dataset).ranked(&chain, &parts.test, &trained, &study.judging, k)
         });
         Ok(fallible(ranked)?.0)
+    }
+
+    /// The model of a method as it was evaluated on a split, with what its test part says against a
+    /// baseline. It is fitted again as [`Experiment::ranked`] does. `None` where the method failed.
+    pub fn model_of(
+        &self,
+        log: &Log,
+        method: &str,
+        base: Space,
+        split: usize,
+    ) -> Result<Option<Model>> {
+        let Some((number, chosen)) = self.chosen_on(log, method, split)? else {
+            return Ok(None);
+        };
+        let (tell, _messages) = channel();
+        let mut observer = Forward {
+            worker: 0,
+            tell: &tell,
+            last: Instant::now(),
+        };
+        let study = self.study(number, split);
+        let parts = &self.splits[split].0;
+        let trained = parts.learned_from();
+        let fitted = study.fit(&trained, &chosen, &mut observer)?;
+        let verdicts = study.judge_test(&fitted.chain, base, &parts.test, &trained)?;
+        let held_out = Some(self.held_out(&verdicts));
+        Ok(Some(study.model(&chosen, fitted, &trained, held_out)?))
+    }
+
+    /// The results of what the log has, of a comparison that is not finished. Splits on which every
+    /// method is finished are summed up, or else the first one, where a method that is not finished
+    /// counts as failed.
+    pub fn results_so_far(&self, log: &Log) -> Result<Results> {
+        let state = State::new(self, log)?;
+        let finished = |split: &usize| state.is_finished(*split);
+        let splits = (0..self.splits.len()).take_while(finished).count();
+        let part = Experiment {
+            splits: self.splits[..splits.max(1)].to_vec(),
+            ..self.clone()
+        };
+        summary::sum_up(
+            &part,
+            &State::new(&part, log)?.finish(&part, log)?,
+            RESAMPLES,
+        )
     }
 
     /// The method's number and what the log says was chosen for it on a split; `None` where all of its

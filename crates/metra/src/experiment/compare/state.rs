@@ -12,6 +12,9 @@ use crate::pipeline::registry;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Why a method has no result yet.
+const UNFINISHED: &str = "not finished";
+
 /// One piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Job {
@@ -210,6 +213,11 @@ impl State {
         })
     }
 
+    /// Whether nothing of a split is left to do.
+    pub(super) fn is_finished(&self, split: usize) -> bool {
+        !self.open.iter().any(|job| job.split == split)
+    }
+
     /// Everything that the summary needs.
     pub(super) fn finish<'l>(
         &self,
@@ -228,11 +236,12 @@ impl State {
                                 let key = experiment.judge_key(split, method, &chosen)?;
                                 let tried =
                                     experiment.combinations(method).swap_remove(combination);
+                                let judged = log.find(&key);
                                 summary::Cell {
                                     trials,
                                     chosen: Some((tried.into_iter().collect(), chosen)),
-                                    judged: log.find(&key),
-                                    failure: None,
+                                    failure: judged.is_none().then(|| UNFINISHED.into()),
+                                    judged,
                                 }
                             }
                             Next::Failed(why) => summary::Cell {
@@ -241,9 +250,12 @@ impl State {
                                 judged: None,
                                 failure: Some(why),
                             },
-                            Next::Trials(_) => {
-                                return Err(Error::Data("a trial was left out".into()));
-                            }
+                            Next::Trials(_) => summary::Cell {
+                                trials,
+                                chosen: None,
+                                judged: None,
+                                failure: Some(UNFINISHED.into()),
+                            },
                         })
                     })
                     .collect()
@@ -321,6 +333,7 @@ impl Experiment<'_> {
             last_step: best.last_step,
             value: Some(best.value),
             trials: Vec::new(),
+            values: Vec::new(),
         })
     }
 

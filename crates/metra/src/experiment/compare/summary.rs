@@ -6,7 +6,7 @@ use super::results::{
     ClaimOutcome, Evidence, FORMAT, Finding, Gain, Line, MeasureLine, PartLine, ProtocolFacts,
     QueryChange, QueryChanges, Results, Sizes, SplitLine,
 };
-use crate::evaluate::{Resampled, resample};
+use crate::evaluate::{Bootstrap, Resampled, resample};
 use crate::experiment::definition::{Claim, ComparedMethod, Experiment, is_base};
 use crate::experiment::repeat::MeanAndDeviation;
 use crate::experiment::scores::Scores;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 
 /// Resamples of the bootstrap: enough for the far quantiles of some twenty comparisons at once.
-const RESAMPLES: u32 = 10_000;
+pub(super) const RESAMPLES: u32 = 10_000;
 /// Level of the plain intervals.
 const LEVEL: f64 = 0.95;
 /// Bins of changes from −1 to 1.
@@ -51,10 +51,7 @@ impl Experiment<'_> {
         let (Some(method), Some(first)) = (self.methods.first(), splits.first()) else {
             return Err(Error::shape("trained splits", "at least 1", 0));
         };
-        let baseline = match splits.iter().all(|split| split.base == first.base) {
-            true => first.base.to_string(),
-            false => "base".to_owned(),
-        };
+        let baseline = first.base.to_string();
         let tuned = |name: &String| method.grid.iter().any(|(tuned, _)| tuned == name);
         let mut learned = method.clone();
         learned.settings.retain(|name, _| !tuned(name));
@@ -123,6 +120,7 @@ impl Experiment<'_> {
             last_step: None,
             value: None,
             trials: Vec::new(),
+            values: Vec::new(),
         };
         let cells = |line: usize| -> Vec<Cell<'_>> {
             (splits.iter().zip(&records))
@@ -140,7 +138,8 @@ impl Experiment<'_> {
                 })
                 .collect()
         };
-        sum_up(self, &[cells(0), cells(1)])
+        // As many as a training's own tables use, so that a figure has one interval.
+        sum_up(self, &[cells(0), cells(1)], Bootstrap::default().resamples)
     }
 }
 
@@ -150,7 +149,11 @@ struct Pooled {
 }
 
 /// Make results of all cells, one list a method.
-pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Result<Results> {
+pub(super) fn sum_up(
+    experiment: &Experiment<'_>,
+    cells: &[Vec<Cell<'_>>],
+    resamples: u32,
+) -> Result<Results> {
     let mut lines: Vec<Line> = (experiment.methods.iter().zip(cells))
         .map(|(method, cells)| line(experiment, method, cells))
         .collect();
@@ -181,6 +184,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
         pooled: &pooled,
         queries: &queries,
         family,
+        resamples,
     };
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     let against_base = compared.all_against(base, &lines)?;
@@ -206,7 +210,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
         about: experiment.about.clone(),
         command: experiment.command.clone(),
         data: experiment.data.clone(),
-        protocol: protocol(experiment, family),
+        protocol: protocol(experiment, family, resamples),
         base: names[base].clone(),
         best: names[best].clone(),
         lines,
@@ -215,7 +219,7 @@ pub(super) fn sum_up(experiment: &Experiment<'_>, cells: &[Vec<Cell<'_>>]) -> Re
     })
 }
 
-fn protocol(experiment: &Experiment<'_>, family: usize) -> ProtocolFacts {
+fn protocol(experiment: &Experiment<'_>, family: usize, resamples: u32) -> ProtocolFacts {
     let sizes = experiment.splits.iter().map(|(parts, _)| Sizes {
         train: parts.train.len(),
         validation: parts.validation.len(),
@@ -234,7 +238,7 @@ fn protocol(experiment: &Experiment<'_>, family: usize) -> ProtocolFacts {
         halving: experiment.halving,
         rerank: experiment.judging.rerank.map(|rerank| rerank.to_string()),
         comparisons: family,
-        resamples: RESAMPLES,
+        resamples,
     }
 }
 
@@ -406,6 +410,7 @@ struct Compared<'a, 'e> {
     pooled: &'a [Option<Pooled>],
     queries: &'a [(usize, u64)],
     family: usize,
+    resamples: u32,
 }
 
 impl Compared<'_, '_> {
@@ -522,7 +527,7 @@ impl Compared<'_, '_> {
         let dataset = self.experiment.dataset;
         let clusters = self.queries.iter().map(|(_, unit)| dataset.cluster(*unit));
         let clusters: Vec<u64> = clusters.collect();
-        resample(&columns, &clusters, RESAMPLES, self.experiment.seed)
+        resample(&columns, &clusters, self.resamples, self.experiment.seed)
     }
 
     fn gain(

@@ -12,6 +12,7 @@ mod kernel;
 mod preconditioned;
 
 pub use crate::training::kernel::KernelKind;
+pub use crate::training::regulariser::Regulariser;
 pub use crate::training::training_space::Start;
 pub use crate::training::warp::{RankWeights, Sampling, Violators};
 pub use kernel::{KernelWarca, Optimiser};
@@ -26,28 +27,11 @@ use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
-use crate::training::orthonormal::pull_to_orthonormal;
-use crate::training::parameters::{Bound, Choice, parameters, require_rank};
+use crate::training::parameters::{Bound, parameters, require_rank};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
 use crate::training::{Method, Run};
 use faer::Mat;
-
-/// Regulariser: aon (‖WWᵀ − I‖²) or frobenius (‖W‖²).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Regulariser {
-    /// ‖WWᵀ − I‖², approximately orthonormal rows.
-    Aon,
-    /// ‖W‖².
-    Frobenius,
-}
-
-impl Choice for Regulariser {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("aon", Regulariser::Aon),
-        ("frobenius", Regulariser::Frobenius),
-    ];
-}
 
 parameters! {
     /// Low-rank Mahalanobis distance that puts relevant items at the top of the ranking. Learns
@@ -130,6 +114,7 @@ impl LocalSgd for Warca {
 
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         require_rank(self.rank, data.dim())?;
+        self.regulariser.check_distributed()?;
         let space = TrainingSpace::plain(data, shared.mean.clone());
         let map = space.start("warca", self.start, self.rank, seed)?;
         Ok(State::new(map).into_numbers())
@@ -172,6 +157,7 @@ fn train(
     let map = space.start(learner, settings.start, settings.rank, run.seed)?;
     let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
     let mut training = Training::new(settings, relevance, space, scale, &carry_back);
+    training.start = settings.regulariser.start(&map);
     let state = State::new(map);
     let map = descend(settings.schedule, &mut training, state, run)?;
     if let Map::LowRank(map) = &map {
@@ -232,6 +218,8 @@ struct Training<'a> {
     inverse: f32,
     warp: Warp,
     workspace: Workspace,
+    /// Where the map started, for a regulariser that keeps it near.
+    start: Option<RowBuf>,
     batch: Minibatch,
     rows: RowBuf,
     /// The map in the coordinates of the data.
@@ -255,6 +243,7 @@ impl<'a> Training<'a> {
             inverse: (1.0 / scale) as f32,
             warp: settings.warp(),
             workspace: Workspace::default(),
+            start: None,
             batch: Minibatch::default(),
             rows: RowBuf::empty(space.dim()),
             to_map,
@@ -287,7 +276,9 @@ impl Descent for Training<'_> {
             self.rows.rows(),
             (seed, step),
         )?;
-        self.regularise(&state.map);
+        let gradient = &mut self.workspace.gradient;
+        let lambda = settings.lambda as f32;
+        (settings.regulariser).pull(&state.map, self.start.as_ref(), lambda, gradient);
         let rate = (settings.rate * remaining) as f32;
         let gradient = self.workspace.gradient.values();
         state.adam.step(state.map.values_mut(), gradient, rate);
@@ -297,26 +288,5 @@ impl Descent for Training<'_> {
 
     fn map(&self, state: &State) -> Result<Map> {
         (self.to_map)(&state.map)
-    }
-}
-
-impl Training<'_> {
-    /// Add the regulariser's gradient: 2λ(WWᵀ − I)W (eq. 19) or λW.
-    fn regularise(&mut self, map: &RowBuf) {
-        let lambda = self.settings.lambda as f32;
-        if lambda == 0.0 {
-            return;
-        }
-        match self.settings.regulariser {
-            Regulariser::Frobenius => {
-                let gradient = self.workspace.gradient.values_mut();
-                for (gradient, value) in gradient.iter_mut().zip(map.values()) {
-                    *gradient += lambda * value;
-                }
-            }
-            Regulariser::Aon => {
-                pull_to_orthonormal(map, lambda, &mut self.workspace.gradient);
-            }
-        }
     }
 }

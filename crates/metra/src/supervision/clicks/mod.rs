@@ -185,13 +185,41 @@ impl ClickCounts {
         }
         self.sessions[query as usize] += 1;
         for (place, (item, hit)) in shown.iter().zip(&hit).enumerate() {
-            let key = (query, self.items.number(item), place as u32);
-            let tally = self.counts.entry(key).or_default();
-            tally.shown += 1;
-            tally.clicked += u64::from(*hit);
-            self.clicks += u64::from(*hit);
+            self.count(query, item, place, *hit);
         }
         Ok(())
+    }
+
+    /// Take in one item that was shown for a query at a position, counted from 1. Sessions of a query
+    /// are counted by what stood first.
+    pub fn add_impression(
+        &mut self,
+        query: &str,
+        item: &str,
+        position: u64,
+        clicked: bool,
+    ) -> Result<()> {
+        let place = usize::try_from(position).unwrap_or(usize::MAX);
+        if !(1..=LONGEST).contains(&place) {
+            return Err(Error::Data(format!(
+                "expected a position from 1 to {LONGEST}, but found {position}"
+            )));
+        }
+        let query = self.queries.number(query);
+        if query as usize == self.sessions.len() {
+            self.sessions.push(0);
+        }
+        self.sessions[query as usize] += u64::from(position == 1);
+        self.count(query, item, place - 1, clicked);
+        Ok(())
+    }
+
+    fn count(&mut self, query: u32, item: &str, place: usize, clicked: bool) {
+        let key = (query, self.items.number(item), place as u32);
+        let tally = self.counts.entry(key).or_default();
+        tally.shown += 1;
+        tally.clicked += u64::from(clicked);
+        self.clicks += u64::from(clicked);
     }
 
     /// Sessions taken in.

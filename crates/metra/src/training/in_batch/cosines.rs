@@ -15,11 +15,28 @@ const ZERO: f32 = 1e-6;
 /// Running sums side by side: as many as the widest vector register holds.
 const LANES: usize = 16;
 
-/// A loss that is a sum over anchors of a function of their cosines with all items.
-pub(crate) trait PairLoss: Sync {
+/// A loss that is a sum over anchors of a function of their cosines with all items, for items whose
+/// relevance is said by a kind or by a grade.
+pub(crate) trait PairLoss<G: Graded = Kind>: Sync {
     /// What one anchor adds to the loss of the batch. Its cosines are replaced by the derivatives
     /// of the loss by them.
-    fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64;
+    fn anchor(&self, cosines: &mut [f32], kinds: &[G], counts: Counts) -> f64;
+}
+
+/// How relevant an item is to an anchor.
+pub(crate) trait Graded: Copy + Sync {
+    /// 0 is irrelevant; none means that the item has no part in the loss.
+    fn grade(self) -> Option<f32>;
+}
+
+impl Graded for Kind {
+    fn grade(self) -> Option<f32> {
+        match self {
+            Kind::Positive => Some(1.0),
+            Kind::Negative => Some(0.0),
+            Kind::Ignored => None,
+        }
+    }
 }
 
 /// By what a loss may divide to be a mean.
@@ -32,11 +49,11 @@ pub(crate) struct Counts {
 }
 
 /// The loss with its derivatives by the anchors and by the items, all of which are unit vectors.
-pub(crate) fn pull(
-    loss: &dyn PairLoss,
+pub(crate) fn pull<G: Graded>(
+    loss: &dyn PairLoss<G>,
     anchors: Rows<'_>,
     items: Rows<'_>,
-    kinds: &[Kind],
+    kinds: &[G],
 ) -> (f64, RowBuf, RowBuf) {
     let (value, by_anchor, slopes) = slopes(loss, anchors, items, kinds);
     let rank = items.dim();
@@ -52,28 +69,28 @@ pub(crate) fn pull(
 }
 
 /// The loss with its derivatives by the anchors alone, for items that do not move.
-pub(crate) fn pull_anchors(
-    loss: &dyn PairLoss,
+pub(crate) fn pull_anchors<G: Graded>(
+    loss: &dyn PairLoss<G>,
     anchors: Rows<'_>,
     items: Rows<'_>,
-    kinds: &[Kind],
+    kinds: &[G],
 ) -> (f64, RowBuf) {
     let (value, by_anchor, _) = slopes(loss, anchors, items, kinds);
     (value, by_anchor)
 }
 
 /// The loss with its derivatives by the anchors and by all cosines, anchor after anchor.
-fn slopes(
-    loss: &dyn PairLoss,
+fn slopes<G: Graded>(
+    loss: &dyn PairLoss<G>,
     anchors: Rows<'_>,
     items: Rows<'_>,
-    kinds: &[Kind],
+    kinds: &[G],
 ) -> (f64, RowBuf, Vec<f32>) {
     let (rank, width) = (items.dim(), items.len().max(1));
     let counts = Counts {
         anchors: anchors.len(),
         with_positives: (kinds.chunks_exact(width))
-            .filter(|kinds| kinds.contains(&Kind::Positive))
+            .filter(|kinds| kinds.iter().any(|kind| kind.grade() > Some(0.0)))
             .count(),
     };
     let mut slopes = vec![0.0_f32; anchors.len() * width];

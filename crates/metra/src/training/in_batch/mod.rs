@@ -20,8 +20,8 @@ mod oracle_tests;
 use super::Run;
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
-use super::orthonormal::pull_to_orthonormal;
 use super::parameters::{Bound, parameters, require_rank};
+use super::regulariser::Regulariser;
 use super::training_space::{Start, TrainingSpace};
 use super::warp::check_relevance;
 use crate::Result;
@@ -44,8 +44,10 @@ parameters! {
     pub struct InBatchTraining {
         /// Dimension of a mapped vector.
         rank: usize = 64 => Bound::AtLeast(1.0),
-        /// Weight of the orthonormality regulariser ‖WWᵀ − I‖²; use more for unseen identities.
+        /// Weight of the regulariser; use more for unseen identities.
         lambda: f64 = 1e-4 => Bound::AtLeast(0.0),
+        /// What keeps the map in bounds.
+        regulariser: Regulariser = Regulariser::Aon,
         /// Initial learning rate (Adam); it decays linearly to 0.
         rate: f64 = 0.003 => Bound::Above(0.0),
         /// Approximate number of rows per batch.
@@ -113,6 +115,7 @@ pub(crate) fn train(
     let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
     let mut training = BatchDescent {
         proxy_rate: proxy_rate.unwrap_or(0.0),
+        start: settings.regulariser.start(&map),
         ..BatchDescent::new(settings, loss, plan, &space, scale, &carry_back)
     };
     descend(
@@ -137,6 +140,7 @@ impl<L: WithoutProxies> LocalSgd for L {
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         let settings = self.training();
         require_rank(settings.rank, data.dim())?;
+        settings.regulariser.check_distributed()?;
         let space = TrainingSpace::plain(data, shared.mean.clone());
         let map = space.start("in-batch", settings.start, settings.rank, seed)?;
         Ok(State::new(map, RowBuf::empty(settings.rank)).into_numbers())
@@ -240,6 +244,8 @@ struct BatchDescent<'a> {
     rows: RowBuf,
     embedded: RowBuf,
     gradient: RowBuf,
+    /// Where the map started, for a regulariser that keeps it near.
+    start: Option<RowBuf>,
     /// The map in the coordinates of the data.
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
 }
@@ -267,6 +273,7 @@ impl<'a> BatchDescent<'a> {
             rows: RowBuf::empty(space.dim()),
             embedded: RowBuf::empty(settings.rank),
             gradient: RowBuf::empty(space.dim()),
+            start: None,
             to_map,
         }
     }
@@ -287,9 +294,9 @@ impl Descent for BatchDescent<'_> {
         let (loss, by_row, by_proxy) = derivatives(self.loss, &self.batch, &embedded, &proxies);
         let coefficients = embedded.carry_back(by_row);
         transposed_product(coefficients.rows(), self.rows.rows(), &mut self.gradient)?;
-        if self.settings.lambda > 0.0 {
-            pull_to_orthonormal(&state.map, self.settings.lambda as f32, &mut self.gradient);
-        }
+        let lambda = self.settings.lambda as f32;
+        let (start, gradient) = (self.start.as_ref(), &mut self.gradient);
+        (self.settings.regulariser).pull(&state.map, start, lambda, gradient);
         let rate = self.settings.rate * remaining;
         let values = self.gradient.values();
         (state.map_adam).step(state.map.values_mut(), values, rate as f32);

@@ -1,11 +1,12 @@
-//! Parquet: a list column of numbers is the vectors, any other columns are named.
+//! Parquet and Feather (Arrow IPC): a list column of numbers is the vectors, any other columns are
+//! named.
 //!
-//! Only the columns asked for are decoded, a few thousand rows at a time. Arrow's types end at
-//! this file.
+//! Only the columns asked for are decoded, of Parquet a few thousand rows at a time. Arrow's types
+//! end at this file.
 
 use crate::column::Cell;
 use crate::element::{ElementType, Vector};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::sink::{Chunk, Source, collect};
 use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
 use arrow_array::cast::AsArray;
@@ -13,11 +14,12 @@ use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
-use arrow_schema::{DataType, Schema};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
+use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -26,14 +28,73 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Rows decoded at once at most, and where the dimension is not known.
 const BATCH_ROWS: usize = 2048;
 
+/// Which of the two formats a file has.
+#[derive(Clone, Copy)]
+pub(crate) enum Container {
+    Parquet,
+    Feather,
+}
+
+impl Container {
+    fn name(self) -> &'static str {
+        match self {
+            Container::Parquet => "Parquet",
+            Container::Feather => "Feather",
+        }
+    }
+
+    /// The schema, and the number of rows where the file's head says it.
+    fn schema(self, path: &Path) -> Result<(SchemaRef, Option<u64>)> {
+        match self {
+            Container::Parquet => {
+                let builder = open_parquet(path)?;
+                let rows = builder.metadata().file_metadata().num_rows();
+                Ok((builder.schema().clone(), u64::try_from(rows).ok()))
+            }
+            Container::Feather => Ok((open_feather(path, None)?.schema(), None)),
+        }
+    }
+
+    /// Visit the batches of some columns.
+    fn batches(
+        self,
+        path: &Path,
+        roots: &[usize],
+        batch_rows: usize,
+        visit: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let mut reader: Box<dyn RecordBatchReader> = match self {
+            Container::Parquet => {
+                let builder = open_parquet(path)?;
+                let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
+                let builder = builder.with_projection(mask).with_batch_size(batch_rows);
+                let built = guarded(path, self, || {
+                    (builder.build()).map_err(|e| Error::format(path, self.name(), e))
+                });
+                Box::new(built?)
+            }
+            Container::Feather => Box::new(open_feather(path, Some(roots.to_vec()))?),
+        };
+        let mut next = || {
+            guarded(path, self, || {
+                let batch = reader.next().transpose();
+                batch.map_err(|e| Error::format(path, self.name(), e))
+            })
+        };
+        while let Some(batch) = next()? {
+            visit(batch)?;
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn read(
+    container: Container,
     path: &Path,
     options: &TableOptions,
     progress: ReadProgress<'_>,
 ) -> Result<Table> {
-    let builder = open(path)?;
-    let schema = builder.schema().clone();
-    let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let (schema, rows) = container.schema(path)?;
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let vector = vector_column(path, &schema, &names, options.vector.as_deref())?;
     let field = schema.field(vector);
@@ -69,7 +130,8 @@ pub(crate) fn read(
     roots.sort_unstable();
     roots.dedup();
     let within = |root: &usize| roots.binary_search(root).unwrap_or(0);
-    let source = ParquetSource {
+    let source = ArrowSource {
+        container,
         path: path.to_path_buf(),
         name: names[vector].clone(),
         element,
@@ -82,20 +144,31 @@ pub(crate) fn read(
     collect(&source, options, progress)
 }
 
-fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+fn open_parquet(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    guarded(path, || {
+    guarded(path, Container::Parquet, || {
         ParquetRecordBatchReaderBuilder::try_new(file)
             .map_err(|e| Error::format(path, "Parquet", e))
     })
 }
 
+fn open_feather(
+    path: &Path,
+    projection: Option<Vec<usize>>,
+) -> Result<arrow_ipc::reader::FileReader<BufReader<File>>> {
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    guarded(path, Container::Feather, || {
+        arrow_ipc::reader::FileReader::try_new_buffered(file, projection)
+            .map_err(|e| Error::format(path, "Feather", e))
+    })
+}
+
 /// Run the decoder. It panics on some damaged files (an unknown precision in the embedded Arrow
 /// schema is one), and a damaged file must not end the program.
-fn guarded<T>(path: &Path, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+fn guarded<T>(path: &Path, container: Container, decode: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         let problem = "the decoder gave up, so the file is damaged";
-        Err(Error::format(path, "Parquet", problem))
+        Err(Error::format(path, container.name(), problem))
     })
 }
 
@@ -157,18 +230,19 @@ fn is_name(kind: &DataType) -> bool {
     }
 }
 
-struct ParquetSource {
+struct ArrowSource {
+    container: Container,
     path: PathBuf,
     name: String,
     element: ElementType,
-    rows: u64,
+    rows: Option<u64>,
     batch_rows: usize,
     roots: Vec<usize>,
     vector: usize,
     columns: Vec<usize>,
 }
 
-impl Source for ParquetSource {
+impl Source for ArrowSource {
     fn path(&self) -> &Path {
         &self.path
     }
@@ -178,7 +252,11 @@ impl Source for ParquetSource {
     }
 
     fn rows(&self) -> Option<u64> {
-        Some(self.rows)
+        self.rows
+    }
+
+    fn vector_name(&self) -> String {
+        self.name.clone()
     }
 
     fn number_name(&self, index: usize) -> String {
@@ -186,34 +264,21 @@ impl Source for ParquetSource {
     }
 
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()> {
-        let builder = open(&self.path)?;
-        let mut reader = guarded(&self.path, || {
-            let mask = ProjectionMask::roots(builder.parquet_schema(), self.roots.iter().copied());
-            builder
-                .with_projection(mask)
-                .with_batch_size(self.batch_rows)
-                .build()
-                .map_err(|e| Error::format(&self.path, "Parquet", e))
-        })?;
-        let mut next = || {
-            guarded(&self.path, || {
-                let batch = reader.next().transpose();
-                batch.map_err(|e| Error::format(&self.path, "Parquet", e))
-            })
-        };
         let mut first = 0;
-        while let Some(batch) = next()? {
-            visit(&ParquetChunk::new(self, &batch, first)?)?;
-            first += batch.num_rows() as u64;
-        }
-        Ok(())
+        let (path, batch_rows) = (&self.path, self.batch_rows);
+        self.container
+            .batches(path, &self.roots, batch_rows, &mut |batch| {
+                visit(&ArrowChunk::new(self, &batch, first)?)?;
+                first += batch.num_rows() as u64;
+                Ok(())
+            })
     }
 }
 
 type CellReader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
 
-struct ParquetChunk<'a> {
-    source: &'a ParquetSource,
+struct ArrowChunk<'a> {
+    source: &'a ArrowSource,
     first: u64,
     len: usize,
     lists: &'a ArrayRef,
@@ -221,8 +286,8 @@ struct ParquetChunk<'a> {
     columns: Vec<CellReader<'a>>,
 }
 
-impl<'a> ParquetChunk<'a> {
-    fn new(source: &'a ParquetSource, batch: &'a RecordBatch, first: u64) -> Result<Self> {
+impl<'a> ArrowChunk<'a> {
+    fn new(source: &'a ArrowSource, batch: &'a RecordBatch, first: u64) -> Result<Self> {
         let changed = || Error::file(&source.path, "the file changed while it was read");
         let lists = batch.columns().get(source.vector).ok_or_else(changed)?;
         let numbers = match lists.data_type() {
@@ -233,7 +298,7 @@ impl<'a> ParquetChunk<'a> {
         };
         let reader = |column: &usize| batch.columns().get(*column).and_then(cells);
         let columns: Option<Vec<_>> = source.columns.iter().map(reader).collect();
-        Ok(ParquetChunk {
+        Ok(ArrowChunk {
             source,
             first,
             len: batch.num_rows(),
@@ -262,7 +327,7 @@ impl<'a> ParquetChunk<'a> {
     }
 }
 
-impl Chunk for ParquetChunk<'_> {
+impl Chunk for ArrowChunk<'_> {
     fn len(&self) -> usize {
         self.len
     }
@@ -275,21 +340,11 @@ impl Chunk for ParquetChunk<'_> {
         self.columns[column](row)
     }
 
-    fn vector(&self, row: usize, out: &mut Vector) -> Result<()> {
-        let path = &self.source.path;
-        let place = Place::Row(self.number(row));
+    fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
         if self.lists.is_null(row) {
-            let problem = "expected a vector, but found a missing value";
-            return Err(Error::cell(path, place, &self.source.name, problem));
+            return Ok(false);
         }
         let (start, end) = self.range(row);
-        if self.numbers.null_count() > 0
-            && let Some(index) = (start..end).find(|i| self.numbers.is_null(*i))
-        {
-            let problem = "expected a number, but found a missing value";
-            let name = self.source.number_name(index - start);
-            return Err(Error::cell(path, place, name, problem));
-        }
         macro_rules! fill {
             ($type:ty) => {{
                 let values = self.numbers.as_primitive::<$type>().values();
@@ -306,13 +361,16 @@ impl Chunk for ParquetChunk<'_> {
             DataType::UInt8 => fill!(UInt8Type),
             DataType::UInt16 => fill!(UInt16Type),
             other => {
-                return Err(Error::file(
-                    path,
-                    format!("expected numbers, but found {other}"),
-                ));
+                let problem = format!("expected numbers, but found {other}");
+                return Err(Error::file(&self.source.path, problem));
             }
         }
-        Ok(())
+        if self.numbers.null_count() > 0 {
+            for index in (start..end).filter(|index| self.numbers.is_null(*index)) {
+                out.set_missing(index - start);
+            }
+        }
+        Ok(true)
     }
 }
 

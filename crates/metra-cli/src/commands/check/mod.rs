@@ -1,10 +1,12 @@
 //! `metra check`: what a file holds, what might go wrong with it, and how much there is to gain.
 
+mod judgements;
+
 use crate::args::Common;
 use crate::comparisons::{Agreement, Judge};
-use crate::inputs::{Columns, ComparisonArgs, comparisons, load};
+use crate::inputs::{Columns, ComparisonArgs, QrelsArgs, comparisons, load};
 use crate::print;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use metra::data::{Corpus, Subset};
 use metra::evaluate::{EvaluationOptions, LeaveOneOut, Measure, evaluate};
@@ -19,13 +21,17 @@ use std::path::PathBuf;
 /// Rows from which the headroom is estimated.
 const HEADROOM_ROWS: usize = 4_000;
 
-/// Look at a file of vectors: shape, norms, duplicates, classes, headroom of the base.
+/// Look at a file of vectors: shape, norms, duplicates, classes, headroom of the base. With
+/// --queries, --items and --qrels: what fits together and what is missing.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The vectors (.parquet, .npy, .csv, .tsv)
-    data: PathBuf,
+    /// The vectors (.parquet, .npy, .csv, .jsonl, …); or give --queries, --items and --qrels
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    data: Option<PathBuf>,
     #[command(flatten)]
     columns: Columns,
+    #[command(flatten)]
+    qrels: QrelsArgs,
     #[command(flatten)]
     comparisons: ComparisonArgs,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
@@ -87,8 +93,15 @@ struct Headroom {
 
 impl Check {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let Some(data) = &self.data else {
+            return judgements::check(&self.qrels, &self.columns, self.seed, common);
+        };
+        ensure!(
+            self.qrels.qrels.is_none(),
+            "--qrels is checked with --queries and --items"
+        );
         let loaded = load(
-            &self.data,
+            data,
             &self.columns,
             &[],
             &self.filters,
