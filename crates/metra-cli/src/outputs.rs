@@ -19,7 +19,10 @@ enum Kind {
     Parquet,
     Npy,
     Image,
-    /// Text, or something that this command never writes.
+    Html,
+    /// A ranking as TREC has it.
+    Run,
+    /// Other text, or something that this command never writes.
     Other,
 }
 
@@ -42,8 +45,14 @@ pub(crate) fn check(matches: &ArgMatches, force: bool) -> Result<()> {
             }
         }
     }
-    for (path, kind) in written {
-        check_output(path, kind, &read, force)?;
+    for (place, (path, kind)) in written.iter().enumerate() {
+        let before = written[..place].iter().any(|(other, _)| other == path);
+        ensure!(
+            !before,
+            "{}: expected another file for each output",
+            path.display()
+        );
+        check_output(path, *kind, &read, force)?;
     }
     Ok(())
 }
@@ -52,7 +61,9 @@ pub(crate) fn check(matches: &ArgMatches, force: bool) -> Result<()> {
 fn kind_written(verb: &str, argument: &str, path: &Path) -> Kind {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match (verb, argument, extension) {
-        (_, "report" | "page" | "run", _) => Kind::Other,
+        (_, "report", _) => Kind::Html,
+        (_, "run", _) => Kind::Run,
+        (_, "page", _) => Kind::Other,
         (_, "best", _) | ("train" | "calibrate" | "learn", _, _) => Kind::Safetensors,
         (_, _, Some("safetensors")) => Kind::Safetensors,
         (_, _, Some("parquet")) => Kind::Parquet,
@@ -110,19 +121,40 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 fn kind_of(path: &Path) -> std::io::Result<Kind> {
     let mut start = Vec::new();
-    File::open(path)?.take(9).read_to_end(&mut start)?;
+    File::open(path)?.take(4096).read_to_end(&mut start)?;
     Ok(match &start[..] {
         [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Kind::Npy,
         [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => Kind::Image,
         // The length of a header below 4 GB, and the header: JSON.
-        [_, _, _, _, 0, 0, 0, 0, b'{'] => Kind::Safetensors,
-        _ => Kind::Other,
+        [_, _, _, _, 0, 0, 0, 0, b'{', ..] => Kind::Safetensors,
+        text if text.starts_with(b"<!DOCTYPE html") => Kind::Html,
+        text => {
+            let line = String::from_utf8_lossy(text);
+            let mut fields = line.lines().next().unwrap_or_default().split_whitespace();
+            match (fields.nth(1), fields.count()) {
+                (Some("Q0"), 4) => Kind::Run,
+                _ => Kind::Other,
+            }
+        }
     })
 }
 
-/// Refuse a place that nothing can be written to. A folder that will be made is written to where it is made.
+/// Refuse a place that nothing can be written to. A folder that will be made is written to where it is made; a
+/// file, which has an ending, needs its folder.
 fn check_writable(path: &Path) -> Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if let (Some(parent), Some(_)) = (parent, path.extension()) {
+        let there = parent.is_dir();
+        ensure!(
+            there,
+            "{}: there is no folder {}",
+            path.display(),
+            parent.display()
+        );
+    }
     let mut folders = path.ancestors().skip(1);
     let folder = folders.find(|folder| folder.as_os_str().is_empty() || folder.exists());
     let folder = match folder {
@@ -170,7 +202,19 @@ mod tests {
         }
         let own = check("old.safetensors", "old.safetensors", false).unwrap_err();
         assert!(own.contains("read by this command"), "{own}");
-        let nowhere = check_writable(Path::new("/proc/none/m.safetensors"));
-        assert!(nowhere.unwrap_err().to_string().contains("/proc"));
+        let nowhere = check_writable(&at("none/m.safetensors"));
+        assert!(nowhere.unwrap_err().to_string().contains("no folder"));
+        let nowhere = check_writable(Path::new("/proc/m.safetensors"));
+        assert!(
+            nowhere
+                .unwrap_err()
+                .to_string()
+                .contains("nothing can be written")
+        );
+        fs::write(at("qrels.tsv"), "q1 0 d1 1\n").unwrap();
+        let run = check_output(&at("qrels.tsv"), Kind::Run, &[], false);
+        assert!(run.unwrap_err().to_string().contains("of another kind"));
+        fs::write(at("old.run"), "q1 Q0 d1 1 0.5 metra\n").unwrap();
+        check_output(&at("old.run"), Kind::Run, &[], false).unwrap();
     }
 }

@@ -129,7 +129,11 @@ pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result
 
 /// How many rows were learned from, in words.
 pub(crate) fn seen_rows(seen: &SeenRows) -> String {
-    let (rows, found) = (plural(seen.rows, "evaluated row"), count(seen.seen));
+    let rows = plural(seen.rows, "evaluated row");
+    let found = match seen.seen {
+        0 => "none".to_owned(),
+        seen => count(seen),
+    };
     let were = if seen.seen == 1 { "was" } else { "were" };
     match seen.recognisable == seen.rows {
         true => format!("{found} of {rows} {were} learned from"),

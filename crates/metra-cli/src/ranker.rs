@@ -27,6 +27,10 @@ impl Ranker {
     pub(crate) fn load(name: &Path) -> Result<Self> {
         match name.to_str().and_then(|name| name.parse::<Space>().ok()) {
             Some(space) => Ok(Ranker::Plain(space)),
+            None if !name.exists() => bail!(
+                "{}: expected euclid, cosine, dot, or a model file, and there is no such file",
+                name.display()
+            ),
             None => Ok(Ranker::Model(Box::new(Model::load(name)?))),
         }
     }
@@ -49,6 +53,16 @@ impl Ranker {
             Some(model) => model.seen_rows(rows)?,
             None => None,
         })
+    }
+
+    /// How to find rows that it has not learned from: `hint`, unless there are none.
+    pub(crate) fn held_out_hint(&self, hint: &'static str) -> &'static str {
+        match self.model().is_some_and(|model| model.origin.refit) {
+            true => {
+                "it was fitted anew on all rows (--refit), so that none is held out; take other rows"
+            }
+            false => hint,
+        }
     }
 
     pub(crate) fn chain(&self, dim: usize) -> Chain {

@@ -9,10 +9,13 @@ use crate::sink::{Chunk, Source, collect};
 use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
 use csv::{Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Records held at once.
 const CHUNK_ROWS: usize = 1024;
+/// The header is looked at up to this length.
+const LONGEST_LINE: u64 = 1 << 20;
 
 pub(crate) fn read(
     path: &Path,
@@ -31,6 +34,7 @@ pub(crate) fn read(
     let columns = positions(path, &names, options)?;
     let vector = vector_fields(path, &names, &columns, options.vector.as_deref())?;
     let source = CsvSource {
+        crlf: ends_in_crlf(path)?,
         path: path.to_path_buf(),
         delimiter,
         names,
@@ -188,6 +192,8 @@ fn numbered(path: &Path, names: &[String], prefix: &str) -> Result<Vec<usize>> {
 
 struct CsvSource {
     path: PathBuf,
+    /// Whether lines end in `\r\n`.
+    crlf: bool,
     delimiter: u8,
     names: Vec<String>,
     vector: VectorFields,
@@ -237,7 +243,11 @@ impl Source for CsvSource {
                         self.names.len(),
                         record.len()
                     );
-                    return Err(Error::row(&self.path, Place::Line(line(record)), problem));
+                    return Err(Error::row(
+                        &self.path,
+                        Place::Line(self.line(record)),
+                        problem,
+                    ));
                 }
                 chunk.len += 1;
             }
@@ -252,8 +262,19 @@ impl Source for CsvSource {
     }
 }
 
-fn line(record: &StringRecord) -> u64 {
-    record.position().map_or(0, |p| p.line())
+impl CsvSource {
+    fn line(&self, record: &StringRecord) -> u64 {
+        // The reader ends a record at `\r` and counts the line at the `\n`, with the next one.
+        record.position().map_or(0, |p| p.line()) + u64::from(self.crlf)
+    }
+}
+
+fn ends_in_crlf(path: &Path) -> Result<bool> {
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    let mut first = Vec::new();
+    let mut reader = BufReader::new(file).take(LONGEST_LINE);
+    (reader.read_until(b'\n', &mut first)).map_err(|e| Error::io(path, e))?;
+    Ok(first.ends_with(b"\r\n"))
 }
 
 struct CsvChunk<'a> {
@@ -268,7 +289,7 @@ impl Chunk for CsvChunk<'_> {
     }
 
     fn number(&self, row: usize) -> u64 {
-        line(&self.records[row])
+        self.source.line(&self.records[row])
     }
 
     fn cell(&self, column: usize, row: usize) -> Cell<'_> {
@@ -278,7 +299,7 @@ impl Chunk for CsvChunk<'_> {
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
         let (record, source) = (&self.records[row], self.source);
         let bad = |column: usize, expected: &str| {
-            let place = Place::Line(line(record));
+            let place = Place::Line(source.line(record));
             let found = record[column].trim();
             let hint = match (found.contains(','), source.delimiter) {
                 (true, b';') => " (numbers need a decimal point)",

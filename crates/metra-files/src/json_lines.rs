@@ -68,11 +68,31 @@ fn object(path: &Path, number: u64, line: &str) -> Result<Option<Map<String, Val
     if line.is_empty() {
         return Ok(None);
     }
-    let object = serde_json::from_str(line).map_err(|error| {
+    let parsed = serde_json::from_str(line);
+    let parsed = match line.contains("NaN") && parsed.is_err() {
+        true => serde_json::from_str(&without_nan(line)),
+        false => parsed,
+    };
+    let object = parsed.map_err(|error| {
         let problem = format!("expected a JSON object, but {error}");
         Error::row(path, Place::Line(number), problem)
     })?;
     Ok(Some(object))
+}
+
+/// Python writes NaN for a missing number, which JSON does not have: null, where it stands for itself.
+fn without_nan(line: &str) -> String {
+    let (mut out, mut quoted, mut escaped) = (String::with_capacity(line.len()), false, false);
+    for c in line.chars() {
+        out.push(c);
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        if !quoted && out.ends_with("NaN") {
+            out.truncate(out.len() - 3);
+            out.push_str("null");
+        }
+    }
+    out
 }
 
 struct JsonSource {

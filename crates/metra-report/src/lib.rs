@@ -40,3 +40,4 @@ pub use exports::exports;
 pub use markdown::markdown;
 pub use page::{html, html_with_sheets};
 pub use sheets::{SheetGroup, SheetPicture, Sheets};
+pub use words::verdict;

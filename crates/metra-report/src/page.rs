@@ -246,7 +246,7 @@ fn tiles(leaderboard: &Leaderboard<'_>) -> Vec<Tile> {
             note: format!(
                 "{}, {}",
                 interval(gain.low, gain.high),
-                words::verdict(gain)
+                words::evidence(gain)
             ),
             tone: tone(gain.evidence).class(),
         });

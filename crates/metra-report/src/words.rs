@@ -104,7 +104,13 @@ pub(crate) fn summary(leaderboard: &Leaderboard<'_>) -> Vec<Remark> {
     parts.into_iter().flatten().collect()
 }
 
-/// What to do, in the first sentence of the page.
+/// What to do by the results of a comparison, in a sentence.
+pub fn verdict(results: &Results) -> String {
+    let spans = conclusion(&Leaderboard::of(results));
+    spans.into_iter().map(|span| span.text).collect()
+}
+
+/// The same with the names marked, for the first line of the page.
 pub(crate) fn conclusion(leaderboard: &Leaderboard<'_>) -> Vec<Span> {
     let results = leaderboard.results;
     let base = results.base.as_str();
@@ -531,7 +537,7 @@ pub(crate) fn data(results: &Results) -> Vec<Fact> {
 }
 
 /// What is known of a gain.
-pub(crate) fn verdict(gain: &Gain) -> &'static str {
+pub(crate) fn evidence(gain: &Gain) -> &'static str {
     match (gain.evidence, gain.adjusted) {
         (Evidence::None, _) => "no evidence",
         (Evidence::Better, Evidence::None) => "better, but not after adjusting",

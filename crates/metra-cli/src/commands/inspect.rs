@@ -124,8 +124,8 @@ impl Inspect {
                 print::fact("held out", &format!("{} ({queries} queries)", held.kind))?;
                 for (part, measures) in [
                     ("", &held.measures),
-                    ("seen items", &held.seen_items),
-                    ("unseen items", &held.unseen_items),
+                    ("seen", &held.seen_items),
+                    ("unseen", &held.unseen_items),
                 ] {
                     for (measure, gain) in measures {
                         print::fact(

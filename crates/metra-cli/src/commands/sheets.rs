@@ -182,11 +182,14 @@ impl Sheets {
         let seen = ranker.seen_rows(&*read.data.unit_rows(units)?)?;
         if let Some(seen) = seen.filter(SeenRows::is_leak) {
             bail!(
-                "{}: {} by {}: name its test part as in training (--splits and --split, --test-where, \
-                 or --holdout, --test and --seed)",
+                "{}: {} by {}: {}",
                 self.data.display(),
                 print::seen_rows(&seen),
-                self.model.display()
+                self.model.display(),
+                ranker.held_out_hint(
+                    "name its test part as in training (--splits and --split, --test-where, or \
+                     --holdout, --test and --seed)"
+                )
             );
         }
         Ok(())

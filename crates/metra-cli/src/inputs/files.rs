@@ -64,7 +64,7 @@ pub(crate) fn load(
     };
     if let (Some(name), Some(labels)) = (&columns.label, &labels)
         && labels.len() >= 20
-        && 2 * labels.singletons() > labels.len()
+        && 3 * labels.singletons() > labels.len()
     {
         warn_once(format!(
             "{}: column {name}: {} different values in {} rows: an id or a measured quantity? Labels are \

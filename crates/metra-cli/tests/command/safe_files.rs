@@ -60,7 +60,18 @@ fn what_cannot_be_written_is_refused_before_the_work() {
         "train data.parquet --label label --set steps=1000000 -o /proc/nothing/m.safetensors";
     let began = std::time::Instant::now();
     let error = folder.refused(line, &[]);
+    assert!(error.contains("there is no folder"), "{error}");
+    let error = folder.refused(
+        "train data.parquet --label label -o /proc/m.safetensors",
+        &[],
+    );
     assert!(error.contains("nothing can be written to"), "{error}");
+    let line = "train data.parquet --label label -o same.out --report same.out";
+    assert!(
+        folder
+            .refused(line, &[])
+            .contains("another file for each output")
+    );
     assert!(began.elapsed().as_secs() < 30);
     let error = folder.refused("train data.parquet --label label -o /dev/null", &[]);
     assert!(error.contains("a device or a pipe"), "{error}");
@@ -108,6 +119,9 @@ fn ids_are_used_or_refused() {
     let error = folder.refused(&search("twice"), &[]);
     assert!(error.contains("expected every id once"), "{error}");
     let answer = folder.json(&format!("{} --run out.run", search("once")), &[]);
+    folder.write("qrels.tsv", "q1 0 d1 1\n");
+    let lost = folder.refused(&format!("{} --run qrels.tsv", search("once")), &[]);
+    assert!(lost.contains("of another kind"), "{lost}");
     assert_eq!(
         (&answer["queries"], &answer["run"]),
         (&60.into(), &"out.run".into())

@@ -62,6 +62,19 @@ fn separators_are_recognised() {
 }
 
 #[test]
+fn lines_are_counted_whatever_they_end_in() {
+    for end in ["\n", "\r\n"] {
+        let text = ["vector_0,vector_1", "1,2", "3,x", ""].join(end);
+        let (_folder, path) = file("x.csv", text.as_bytes());
+        let message = refusal(&path, &options(&[], &[]));
+        assert!(
+            message.contains("line 3, column vector_1"),
+            "{end:?}: {message}"
+        );
+    }
+}
+
+#[test]
 fn vectors_of_text_files_can_be_named_in_many_ways() {
     let text = "name,emb_a,emb_b,x,list\na,1,2,9,\"[1, 2]\"\nb,3,4,9,[3 4.0]\n";
     let (_folder, path) = file("x.csv", text.as_bytes());
@@ -122,6 +135,11 @@ fn missing_values_are_skipped_and_counted_in_every_format() {
     let (_folder, path) = file("x.jsonl", text.as_bytes());
     let table = read(&path, &skipping(&[])).unwrap();
     assert_eq!(values(&*table.corpus), [1.0, 2.0, 5.0, 6.0]);
+    let text = "{\"n\": \"NaN \\\" NaN\", \"v\": [1, NaN]}\n{\"n\": \"NaN\", \"v\": [5, 6]}\n";
+    let (_folder, path) = file("x.jsonl", text.as_bytes());
+    let table = read(&path, &skipping(&["n"])).unwrap();
+    assert_eq!(values(&*table.corpus), [5.0, 6.0]);
+    assert_eq!(texts(&table, "n"), ["NaN"]);
     let (_folder, path) = file("x.csv", b"vector_0,vector_1\n1,\n,2\n");
     assert!(refusal(&path, &skipping(&[])).contains("missing in each of the 2 rows"));
     // Infinity is not missing: it is wrong.

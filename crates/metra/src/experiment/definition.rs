@@ -111,6 +111,7 @@ impl<'a> Experiment<'a> {
             let entry = registry::find(&method.method)?;
             let dim = method.recipe.most_dim(dataset.dim());
             entry.limit_rank(&mut method.settings, &method.grid, dim);
+            method.limit_grid(dim)?;
         }
         Ok(Experiment {
             name: String::new(),

@@ -140,7 +140,7 @@ impl Report {
         print::fact(
             "judged",
             &format!(
-                "{} queries with {} relevant items in the file{unknown}",
+                "{} queries, with {} pairs of a query and a relevant item{unknown}",
                 count(self.usable_queries),
                 count(self.relevant_pairs)
             ),

@@ -18,6 +18,8 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+/// Columns of measured quantities differ by more than this in spread, those of embeddings by less.
+const WIDE: f64 = 100.0;
 /// Rows from which the headroom is estimated.
 const HEADROOM_ROWS: usize = 4_000;
 
@@ -51,6 +53,8 @@ struct Report {
     norms: Norms,
     zero_vectors: u64,
     negative_values: bool,
+    /// Largest standard deviation of a column beside the smallest.
+    spread_ratio: f64,
     duplicates: u64,
     duplicates_of_another_class: u64,
     classes: Option<Classes>,
@@ -121,6 +125,7 @@ impl Check {
             },
             zero_vectors: 0,
             negative_values: false,
+            spread_ratio: 1.0,
             duplicates: 0,
             duplicates_of_another_class: 0,
             classes: loaded.labels.as_ref().map(classes),
@@ -159,6 +164,7 @@ impl Check {
 fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Result<()> {
     // Rows are told apart by a 128-bit hash: 16 bytes a row, whatever the dimension.
     let mut first_seen: HashMap<u128, u64> = HashMap::new();
+    let mut sums = vec![(0.0_f64, 0.0_f64); corpus.dim()];
     corpus.scan(0..corpus.len(), &mut |first, rows| {
         for (index, row) in rows.iter().enumerate() {
             let number = first + index as u64;
@@ -172,6 +178,10 @@ fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Re
             report.norms.mean += norm / corpus.len() as f64;
             report.zero_vectors += u64::from(norm == 0.0);
             report.negative_values |= row.iter().any(|v| *v < 0.0);
+            for ((sum, squares), value) in sums.iter_mut().zip(row) {
+                *sum += f64::from(*value);
+                *squares += f64::from(*value).powi(2);
+            }
             match first_seen.entry(hash(row)) {
                 std::collections::hash_map::Entry::Vacant(slot) => {
                     slot.insert(number);
@@ -188,6 +198,20 @@ fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Re
         }
         Ok(())
     })?;
+    let rows = corpus.len() as f64;
+    let deviation = |(sum, squares): &(f64, f64)| {
+        let mean = sum / rows;
+        (squares / rows - mean * mean).max(0.0).sqrt()
+    };
+    let deviations = sums
+        .iter()
+        .map(deviation)
+        .filter(|deviation| *deviation > 0.0);
+    let ends = (f64::INFINITY, 0.0_f64);
+    let (low, high) = deviations.fold(ends, |(low, high), d| (low.min(d), high.max(d)));
+    if high > 0.0 {
+        report.spread_ratio = high / low;
+    }
     Ok(())
 }
 
@@ -337,6 +361,16 @@ fn show(report: &Report) -> Result<()> {
     }
     for Agreed { score, found } in &report.agreement {
         print::fact(score, &format!("{}: {}", found.kind, found.words()))?;
+    }
+    if report.spread_ratio > WIDE {
+        print::fact(
+            "hint",
+            &format!(
+                "columns differ {:.0}-fold in spread, so that the widest decide: try --tune \
+                 prepare=none,scale",
+                report.spread_ratio
+            ),
+        )?;
     }
     if !report.negative_values {
         print::fact(

@@ -267,8 +267,9 @@ impl Compare {
         #[cfg(not(feature = "images"))]
         let page = metra_report::html(&results, Some(&costs))?;
         write(&report, &page)?;
-        for (name, text) in metra_report::exports(&results)? {
-            write(&folder.join(name), &text)?;
+        let exports = metra_report::exports(&results)?;
+        for (name, text) in &exports {
+            write(&folder.join(name), text)?;
         }
         let saved = match &self.best {
             Some(path) => save_best(path, &experiment, &log, &results)?,
@@ -288,6 +289,9 @@ impl Compare {
             let path = folder.join("results.json");
             print::fact("results", &path.display().to_string())?;
             print::fact("report", &report.display().to_string())?;
+            let names: Vec<&str> = exports.iter().map(|(name, _)| *name).collect();
+            print::fact("tables", &format!("{} beside it", names.join(", ")))?;
+            print::fact("verdict", &metra_report::verdict(&results))?;
             if self.best.is_some() {
                 print::fact("model", &saved)?;
             }

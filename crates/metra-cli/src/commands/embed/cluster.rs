@@ -1,10 +1,10 @@
 //! `metra embed --cluster`: a table through a model to a folder of Parquet files.
 
-use super::{Embed, SideName};
+use super::Embed;
 use crate::args::{Common, Place};
 use crate::cluster_args::{describe, say};
 use anyhow::{Result, ensure};
-use metra::model::{Embedding, Model};
+use metra::model::{Embedding, Model, Side};
 use metra_engine::TableCorpus;
 use serde::Serialize;
 use std::time::Instant;
@@ -43,7 +43,7 @@ impl Embed {
                 vectors: corpus.columns().vectors.clone(),
                 groups: self.columns.camera.as_deref(),
                 kept: self.keep.clone(),
-                as_queries: matches!(self.side, SideName::Query),
+                as_queries: self.side(&model)? == Side::Query,
                 half: self.f16,
                 folder: &output,
             },

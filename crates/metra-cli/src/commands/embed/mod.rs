@@ -34,9 +34,9 @@ pub(crate) struct Embed {
     /// Where to write: .npy, or .parquet with the columns of --id, --label and --keep
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which map to use
-    #[arg(long, value_enum, default_value = "item")]
-    side: SideName,
+    /// Whose map to use; needed where queries and items have one each
+    #[arg(long, value_enum)]
+    side: Option<SideName>,
     /// Columns to copy into a Parquet output (repeatable)
     #[arg(long, value_name = "COLUMN")]
     keep: Vec<String>,
@@ -69,6 +69,18 @@ enum Writer<'a> {
 }
 
 impl Embed {
+    /// Whose map to use.
+    fn side(&self, model: &Model) -> Result<Side> {
+        Ok(match self.side {
+            Some(side) => Side::from(side),
+            None if model.chain.map().has_two_sides() => bail!(
+                "{} maps queries and items differently: say --side query or --side item",
+                self.model.display()
+            ),
+            None => Side::Item,
+        })
+    }
+
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         if let Some(place) = self.cluster.place()? {
             return self.on_cluster(place, common);
@@ -115,7 +127,7 @@ impl Embed {
         } else {
             Writer::Npy(NpyWriter::create(&self.output, rows, dim)?)
         };
-        let side = Side::from(self.side);
+        let side = self.side(&model)?;
         let mut reporter = Reporter::new();
         reporter.start("embed");
         let mut done = 0;

@@ -347,11 +347,12 @@ impl Eval {
             };
             if let (Some(path), true, false) = (&self.splits, seen.is_leak(), self.allow_seen) {
                 bail!(
-                    "{}: {} by this model in the test part of split {}: name the split that it was \
-                     trained on with --split, or say --allow-seen for a result that is not held out",
+                    "{}: {} by this model in the test part of split {}: {}, or say --allow-seen for a \
+                     result that is not held out",
                     path.display(),
                     print::seen_rows(&seen),
-                    self.split.unwrap_or(number)
+                    self.split.unwrap_or(number),
+                    ranker.held_out_hint("name the split that it was trained on with --split")
                 );
             }
             total = Some(total.map_or(seen, |total| total.and(&seen)));
@@ -502,12 +503,15 @@ impl Eval {
             n => format!(", {} skipped with nothing relevant", print::count(n)),
         };
         print::fact("queries", &format!("{queries}{skipped}"))?;
-        if let Some(seen) = report.seen_rows.filter(SeenRows::is_leak) {
+        if let Some(seen) = report.seen_rows {
             let words = print::seen_rows(&seen);
-            print::fact(
-                "WARNING",
-                &format!("{words}: this is not a held-out result"),
-            )?;
+            match seen.is_leak() {
+                true => print::fact(
+                    "WARNING",
+                    &format!("{words}: this is not a held-out result"),
+                )?,
+                false => print::fact("held out", &words)?,
+            }
         }
         if let Some(rerank) = &report.rerank {
             print::fact("re-ranked", rerank)?;

@@ -132,7 +132,11 @@ impl Train {
             let (result, line) = self.split(&experiment, split, common)?;
             if !common.json {
                 let (verdicts, criterion) = (result.verdicts.as_ref(), experiment.criterion);
-                let place = format!("{name} {} of {count}", split + 1);
+                // Splits of a file are counted from 0, as --split does.
+                let place = match (self.splitting.splits.is_some(), split + 1) {
+                    (true, _) => format!("split {split}"),
+                    (false, number) => format!("{name} {number} of {count}"),
+                };
                 match count {
                     1 => print_split(&line, verdicts, kind, criterion)?,
                     _ => print_split_line(&place, &line, verdicts, criterion)?,

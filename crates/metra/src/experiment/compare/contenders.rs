@@ -21,6 +21,23 @@ impl ComparedMethod {
         })
     }
 
+    /// Lower ranks of the registry's grid that the vectors do not have: nobody asked for them.
+    pub(crate) fn limit_grid(&mut self, dim: usize) -> Result<()> {
+        let entry = registry::find(&self.method)?;
+        let usual = entry.open_grid(&BTreeMap::new());
+        if entry.has("kernel") {
+            return Ok(());
+        }
+        for tried in &mut self.grid {
+            if tried.0 == "rank" && usual.contains(tried) {
+                let rank = |value: &String| value.parse().map_or(dim, |rank: usize| rank.min(dim));
+                let ranks: BTreeSet<usize> = tried.1.iter().map(rank).collect();
+                tried.1 = ranks.iter().map(ToString::to_string).collect();
+            }
+        }
+        Ok(())
+    }
+
     /// The methods named, or without names all that can learn from this and have no kernel; those
     /// that learn nothing always compete, on the vectors as they are and as prepared.
     pub fn contenders(
