@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::ArgMatches;
+use metra::internal::FileKind;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,18 @@ const OUTPUTS: [&str; 4] = ["output", "report", "page", "best"];
 /// A verb's argument `run` is written by `search` and read by `eval`.
 const RUN: (&str, &str) = ("search", "run");
 
-/// What a file holds, by its first bytes.
+/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Safetensors,
-    Parquet,
-    Npy,
-    Image,
+    /// What its first bytes tell; other text is one kind.
+    File(FileKind),
     Html,
     /// A ranking as TREC has it.
     Run,
-    /// Other text, or something that this command never writes.
-    Other,
 }
+
+const TEXT: Kind = Kind::File(FileKind::Other);
+const SAFETENSORS: Kind = Kind::File(FileKind::Safetensors);
 
 /// Check all outputs of a parsed command line; `force` allows to replace any file.
 pub(crate) fn check(matches: &ArgMatches, force: bool) -> Result<()> {
@@ -63,13 +63,13 @@ fn kind_written(verb: &str, argument: &str, path: &Path) -> Kind {
     match (verb, argument, extension) {
         (_, "report", _) => Kind::Html,
         (_, "run", _) => Kind::Run,
-        (_, "page", _) => Kind::Other,
-        (_, "best", _) | ("train" | "calibrate" | "learn", _, _) => Kind::Safetensors,
-        (_, _, Some("safetensors")) => Kind::Safetensors,
-        (_, _, Some("parquet")) => Kind::Parquet,
-        (_, _, Some("npy")) => Kind::Npy,
-        (_, _, Some("png" | "jpg" | "jpeg")) => Kind::Image,
-        _ => Kind::Other,
+        (_, "page", _) => TEXT,
+        (_, "best", _) | ("train" | "calibrate" | "learn", _, _) => SAFETENSORS,
+        (_, _, Some("safetensors")) => SAFETENSORS,
+        (_, _, Some("parquet")) => Kind::File(FileKind::Parquet),
+        (_, _, Some("npy")) => Kind::File(FileKind::Npy),
+        (_, _, Some("png" | "jpg" | "jpeg")) => Kind::File(FileKind::Image),
+        _ => TEXT,
     }
 }
 
@@ -122,21 +122,18 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn kind_of(path: &Path) -> std::io::Result<Kind> {
     let mut start = Vec::new();
     File::open(path)?.take(4096).read_to_end(&mut start)?;
-    Ok(match &start[..] {
-        [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Kind::Npy,
-        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => Kind::Image,
-        // The length of a header below 4 GB, and the header: JSON.
-        [_, _, _, _, 0, 0, 0, 0, b'{', ..] => Kind::Safetensors,
-        text if text.starts_with(b"<!DOCTYPE html") => Kind::Html,
-        text => {
-            let line = String::from_utf8_lossy(text);
-            let mut fields = line.lines().next().unwrap_or_default().split_whitespace();
-            match (fields.nth(1), fields.count()) {
-                (Some("Q0"), 4) => Kind::Run,
-                _ => Kind::Other,
-            }
-        }
+    let kind = FileKind::of(&start);
+    if kind != FileKind::Other {
+        return Ok(Kind::File(kind));
+    }
+    if start.starts_with(b"<!DOCTYPE html") {
+        return Ok(Kind::Html);
+    }
+    let text = String::from_utf8_lossy(&start);
+    let mut fields = text.lines().next().unwrap_or_default().split_whitespace();
+    Ok(match (fields.nth(1), fields.count()) {
+        (Some("Q0"), 4) => Kind::Run,
+        _ => TEXT,
     })
 }
 
@@ -197,7 +194,7 @@ mod tests {
             std::os::unix::fs::symlink(at("data.parquet"), at("link")).unwrap();
             let lost = check("data.parquet", "link", false).unwrap_err();
             assert!(lost.contains("read by this command"), "{lost}");
-            let error = check_output(Path::new("/dev/null"), Kind::Other, &[], true);
+            let error = check_output(Path::new("/dev/null"), TEXT, &[], true);
             assert!(error.unwrap_err().to_string().contains("a device"));
         }
         let own = check("old.safetensors", "old.safetensors", false).unwrap_err();

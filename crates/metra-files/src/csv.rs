@@ -5,17 +5,15 @@
 use crate::column::Cell;
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
+use crate::lines::first_line;
 use crate::sink::{Chunk, Source, collect};
 use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
 use csv::{Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Records held at once.
 const CHUNK_ROWS: usize = 1024;
-/// The header is looked at up to this length.
-const LONGEST_LINE: u64 = 1 << 20;
 
 pub(crate) fn read(
     path: &Path,
@@ -271,10 +269,7 @@ impl CsvSource {
 
 fn ends_in_crlf(path: &Path) -> Result<bool> {
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let mut first = Vec::new();
-    let mut reader = BufReader::new(file).take(LONGEST_LINE);
-    (reader.read_until(b'\n', &mut first)).map_err(|e| Error::io(path, e))?;
-    Ok(first.ends_with(b"\r\n"))
+    Ok(first_line(path, file)?.ends_with(b"\r\n"))
 }
 
 struct CsvChunk<'a> {

@@ -2,8 +2,17 @@
 
 use crate::error::{Error, Place, Result};
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
+
+/// The first line of a file that was just opened, with its end; a very long one is cut.
+pub(crate) fn first_line(path: &Path, file: File) -> Result<Vec<u8>> {
+    const LONGEST: u64 = 1 << 20;
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(file).take(LONGEST);
+    (reader.read_until(b'\n', &mut line)).map_err(|e| Error::io(path, e))?;
+    Ok(line)
+}
 
 /// Visit every line with its number, counted from 1, without its end (`\n` or `\r\n`) and without
 /// the mark that some editors put before the first one.

@@ -2,18 +2,16 @@
 //! and standard input are copied to a temporary file first, because readers go over a file twice.
 
 use crate::error::{Error, Result};
+use crate::lines::first_line;
 use crate::table::extension;
+use metra::internal::{FILE_START, FileKind};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// The name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
-/// Bytes by which a format is recognised.
-const START: u64 = 16;
-/// A line of a text file is looked at up to this length.
-const LONGEST_LINE: u64 = 1 << 20;
 /// What may separate the fields of a text file, the usual one first.
 const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
@@ -54,16 +52,16 @@ impl SourceFile {
             .map_err(|e| Error::io(path, e))?;
             let mut start = Vec::new();
             (&mut file)
-                .take(START)
+                .take(FILE_START as u64)
                 .read_to_end(&mut start)
                 .and_then(|_| file.seek(SeekFrom::Start(0)))
                 .map_err(|e| Error::io(path, e))?;
             if start.is_empty() {
                 return Err(Error::file(path, "expected vectors, but the file is empty"));
             }
-            let unpacked = match &start[..] {
-                [0x1f, 0x8b, ..] => spool(path, folder, flate2::read::MultiGzDecoder::new(file))?,
-                [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let unpacked = match FileKind::of(&start) {
+                FileKind::Gzip => spool(path, folder, flate2::read::MultiGzDecoder::new(file))?,
+                FileKind::Zstd => {
                     let decoder = zstd::Decoder::new(file).map_err(|e| Error::io(path, e))?;
                     spool(path, folder, decoder)?
                 }
@@ -103,24 +101,22 @@ fn spool(path: &Path, folder: &Path, mut from: impl Read) -> Result<NamedTempFil
 /// The format of a file that is not compressed.
 fn recognise(path: &Path, name: &Path, start: &[u8], file: File) -> Result<Format> {
     let not_vectors = |what: &str| Err(Error::file(path, format!("expected vectors, but {what}")));
-    match start {
-        [b'P', b'A', b'R', b'1', ..] => return Ok(Format::Parquet),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => return Ok(Format::Feather),
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return Ok(Format::Npy),
-        [b'P', b'K', 3, 4, ..] => return Ok(Format::Npz),
-        [b'B', b'Z', b'h', ..] => return not_vectors("it is packed by bzip2: unpack it first"),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => {
-            return not_vectors("it is packed by xz: unpack it first");
-        }
-        [_, _, _, _, 0, 0, 0, 0, b'{', ..] => {
+    match FileKind::of(start) {
+        FileKind::Parquet => return Ok(Format::Parquet),
+        FileKind::Arrow => return Ok(Format::Feather),
+        FileKind::Npy => return Ok(Format::Npy),
+        FileKind::Zip => return Ok(Format::Npz),
+        FileKind::Bzip2 => return not_vectors("it is packed by bzip2: unpack it first"),
+        FileKind::Xz => return not_vectors("it is packed by xz: unpack it first"),
+        FileKind::Safetensors => {
             return not_vectors(
                 "it is a model (safetensors): are the model and the vectors in the wrong order?",
             );
         }
-        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => {
+        FileKind::Image => {
             return not_vectors("it is an image: `metra features` makes vectors of images");
         }
-        _ => {}
+        FileKind::Gzip | FileKind::Zstd | FileKind::Other => {}
     }
     let extension = extension(name);
     Ok(match extension.as_deref() {
@@ -151,11 +147,7 @@ fn recognise(path: &Path, name: &Path, start: &[u8], file: File) -> Result<Forma
 
 /// What separates the fields of the first line: what occurs most often, or the usual one.
 fn separator(path: &Path, file: File, usual: u8) -> Result<u8> {
-    let mut line = Vec::new();
-    let mut reader = BufReader::new(file).take(LONGEST_LINE);
-    reader
-        .read_until(b'\n', &mut line)
-        .map_err(|e| Error::io(path, e))?;
+    let line = first_line(path, file)?;
     let (mut quoted, mut counts) = (false, [0_usize; SEPARATORS.len()]);
     for byte in line {
         quoted ^= byte == b'"';

@@ -6,6 +6,7 @@
 
 pub use crate::data::atomic_file::AtomicFile;
 pub use crate::data::corpus::{SCAN_ROWS, check_finite, fingerprint};
+pub use crate::data::file_kind::{FILE_START, FileKind};
 pub use crate::data::interruptible::Interruptible;
 pub use crate::data::joined::JoinedCorpus;
 pub use crate::data::mapped::Spool;

@@ -4,6 +4,7 @@ use super::args::{Columns, ComparisonArgs};
 use super::files::{Files, Loaded};
 use crate::args::Common;
 use crate::interrupt::STOP;
+use crate::progress::warn_once;
 use anyhow::{Context, Result, bail, ensure};
 use metra::Dataset;
 use metra::data::Groups;
@@ -146,10 +147,10 @@ fn judgements(path: &Path, files: &Files, columns: &Columns) -> Result<Vec<Judge
     let (queries, documents) = (found.unknown_queries, found.unknown_documents);
     match &files.queries {
         None => warn_left_out(path, queries + documents, "lines"),
-        Some(_) if queries + documents > 0 => tracing::warn!(
+        Some(_) if queries + documents > 0 => warn_once(format!(
             "{}: {queries} lines left out whose query was not read, {documents} whose item was not read",
             path.display()
-        ),
+        )),
         Some(_) => {}
     }
     Ok(found.judgements)
@@ -157,9 +158,9 @@ fn judgements(path: &Path, files: &Files, columns: &Columns) -> Result<Vec<Judge
 
 fn warn_left_out(path: &Path, count: u64, what: &str) {
     if count > 0 {
-        tracing::warn!(
+        warn_once(format!(
             "{}: {count} {what} left out that speak of rows that were not read",
             path.display()
-        );
+        ));
     }
 }

@@ -54,6 +54,30 @@ fn an_index_answers_as_the_file_does() {
     assert_eq!(found, folder.json(&file, &[]));
 }
 
+#[test]
+fn items_are_added_to_an_index() {
+    let folder = trained();
+    folder.good(INDEX, &["-o", "all"]);
+    folder.good(INDEX, &["--where", "label!=3", "-o", "first"]);
+    let before = folder.bytes("first/index.json");
+    let more = [INDEX, "--where label=3 --add-to first"].join(" ");
+    let done = folder.json(&more, &["-o", "both"]);
+    assert_eq!(done["items"], 480);
+    let search = |index: &str| folder.json(&format!("search m.safetensors {index} {ASK}"), &[]);
+    assert_eq!(search("both"), search("all"));
+    assert_ne!(search("first"), search("all"));
+    assert_eq!(folder.bytes("first/index.json"), before);
+    // The same items again, and items without the names that the others have.
+    let again = folder.refused(&more.replace("to first", "to both"), &["-o", "twice"]);
+    assert!(
+        again.contains("the index has an item") && again.contains("already"),
+        "{again}"
+    );
+    let plain = "index m.safetensors data.parquet --add-to first -o plain";
+    assert!(folder.refused(plain, &[]).contains("--id, --label"));
+    assert!(!folder.names().contains(&"twice".to_owned()));
+}
+
 #[cfg(feature = "index")]
 #[test]
 fn an_approximate_index_names_the_same_items_in_words_and_in_json() {

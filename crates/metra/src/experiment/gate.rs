@@ -242,6 +242,8 @@ pub struct Slice {
     pub value: String,
     /// The gain, with an interval that holds together with those of all other slices.
     pub comparison: Comparison,
+    /// Whether it may not get worse, whatever the terms say.
+    not_worse: bool,
 }
 
 impl Slice {
@@ -307,10 +309,7 @@ impl Gate {
         if terms.trained_on {
             decision = Decision::TrainedOn;
         }
-        let guarded = |slice: &Slice| {
-            terms.no_worse_slice || cuts.iter().any(|cut| cut.not_worse && cut.by == slice.by)
-        };
-        let worse = |slice: &Slice| slice.is_worse() && guarded(slice);
+        let worse = |slice: &Slice| slice.is_worse() && (terms.no_worse_slice || slice.not_worse);
         if decision == Decision::Ship && slices.iter().any(worse) {
             decision = Decision::WorseSlice;
         }
@@ -364,6 +363,7 @@ impl Pairs<'_> {
                     by: cut.by.clone(),
                     value: value.clone(),
                     comparison,
+                    not_worse: cut.not_worse,
                 };
                 found.push((slice, resampled));
             }

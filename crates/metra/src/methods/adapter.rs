@@ -19,6 +19,7 @@ use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::in_batch::cosines::{Graded, Units, pull, pull_anchors};
 use crate::training::parameters::{Bound, Choice, parameters};
+use crate::training::regulariser::Regulariser;
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
@@ -285,10 +286,7 @@ impl Descent for Adaptation<'_> {
         self.draw(step, seed)?;
         let loss = self.differentiate(&state.matrix())?;
         let shrinkage = 2.0 * self.settings.lambda as f32;
-        let deviation = state.deviation.values();
-        for (slope, value) in self.gradient.values_mut().iter_mut().zip(deviation) {
-            *slope += shrinkage * value;
-        }
+        Regulariser::Frobenius.pull(&state.deviation, None, shrinkage, &mut self.gradient);
         let rate = (self.settings.rate * remaining) as f32;
         let gradient = self.gradient.values();
         (state.adam).step(state.deviation.values_mut(), gradient, rate);

@@ -6,7 +6,7 @@
 
 use super::trained_model::{MatchDecision, Model, Origin};
 use super::{Chain, Indefinite, KernelMap, LowRank, Map, Signs, Space, Step, TrainingRows};
-use crate::data::{AtomicFile, ElementMap, Narrowing, RowDigests};
+use crate::data::{AtomicFile, ElementMap, FileKind, Narrowing, RowDigests};
 use crate::linalg::{Kernel, RowBuf, Rows};
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
@@ -307,10 +307,8 @@ impl Model {
                 n => read += n,
             }
         }
-        if let [b'P', b'A', b'R', b'1', ..]
-        | [0x93, b'N', b'U', b'M', b'P', b'Y', ..]
-        | [b'A', b'R', b'R', b'O', b'W', b'1', ..] = start
-        {
+        let kind = FileKind::of(&start[..read]);
+        if let FileKind::Parquet | FileKind::Arrow | FileKind::Npy = kind {
             return Err(Error::Model(format!(
                 "{} holds vectors and no model: are the model and the vectors in the wrong order?",
                 path.display()

@@ -164,7 +164,6 @@ impl Check {
 fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Result<()> {
     // Rows are told apart by a 128-bit hash: 16 bytes a row, whatever the dimension.
     let mut first_seen: HashMap<u128, u64> = HashMap::new();
-    let mut sums = vec![(0.0_f64, 0.0_f64); corpus.dim()];
     corpus.scan(0..corpus.len(), &mut |first, rows| {
         for (index, row) in rows.iter().enumerate() {
             let number = first + index as u64;
@@ -178,10 +177,6 @@ fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Re
             report.norms.mean += norm / corpus.len() as f64;
             report.zero_vectors += u64::from(norm == 0.0);
             report.negative_values |= row.iter().any(|v| *v < 0.0);
-            for ((sum, squares), value) in sums.iter_mut().zip(row) {
-                *sum += f64::from(*value);
-                *squares += f64::from(*value).powi(2);
-            }
             match first_seen.entry(hash(row)) {
                 std::collections::hash_map::Entry::Vacant(slot) => {
                     slot.insert(number);
@@ -198,15 +193,8 @@ fn look(corpus: &dyn Corpus, labels: Option<&Labels>, report: &mut Report) -> Re
         }
         Ok(())
     })?;
-    let rows = corpus.len() as f64;
-    let deviation = |(sum, squares): &(f64, f64)| {
-        let mean = sum / rows;
-        (squares / rows - mean * mean).max(0.0).sqrt()
-    };
-    let deviations = sums
-        .iter()
-        .map(deviation)
-        .filter(|deviation| *deviation > 0.0);
+    let spread = metra::internal::spread(corpus)?;
+    let deviations = (spread.deviation.into_iter()).filter(|deviation| *deviation > 0.0);
     let ends = (f64::INFINITY, 0.0_f64);
     let (low, high) = deviations.fold(ends, |(low, high), d| (low.min(d), high.max(d)));
     if high > 0.0 {

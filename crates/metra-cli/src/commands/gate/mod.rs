@@ -110,13 +110,21 @@ impl Rows {
     }
 }
 
+/// What is ranked, as one ranker's groups have it.
+enum Ranked<'r> {
+    Data(Box<Dataset<'r>>, &'r Files),
+    Parts(&'r Loaded, &'r Loaded),
+}
+
 impl Gate {
     pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
         let base = Ranker::load(&self.base)?;
         let candidate = Ranker::load(&self.candidate)?;
         let rule = candidate.narrowing();
         let rows = self.read(&rule, common)?;
-        let new = self.scores(&candidate, &rows, common)?;
+        let ranked = self.ranked(&candidate, &rows, common)?;
+        let measures = self.measures(&rows);
+        let new = self.scores(&candidate, &ranked, &measures, common)?;
         // Vectors as they are are read as the candidate reads them; another model may read them in
         // its own way.
         let own = match &base {
@@ -125,17 +133,18 @@ impl Gate {
             }
             _ => None,
         };
-        let old = self.scores(&base, own.as_ref().unwrap_or(&rows), common)?;
+        let base_rows = own.as_ref().unwrap_or(&rows);
+        let old = self.ranked(&base, base_rows, common)?;
+        let old = self.scores(&base, &old, &measures, common)?;
         ensure!(
             !new.queries().is_empty(),
             "none of the {} queries has anything relevant among what is searched",
             new.skipped()
         );
-        let measures = self.measures(&rows);
         let measure = measures[0];
         let beside = |other: &Measure| Ok((*other, new.against(&old, *other, self.seed)?));
         let beside: Vec<_> = measures[1..].iter().map(beside).collect::<Result<_>>()?;
-        let seen_rows = self.seen_rows(&candidate, &rows, new.queries(), common)?;
+        let seen_rows = self.seen_rows(&candidate, &ranked, new.queries())?;
         let terms = Terms {
             measure,
             min_gain: self.min_gain,
@@ -144,7 +153,7 @@ impl Gate {
             listed: self.worst,
             seed: self.seed,
         };
-        let cuts = self.cuts(&candidate, &rows, new.queries(), common)?;
+        let cuts = self.cuts(&candidate, &ranked, rows.queries(), new.queries())?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
         let name = |query: u64| row_name(rows.queries(), &self.columns, query);
         let report = self.report(&found, (measure, &beside), &new, seen_rows, &name);
@@ -170,20 +179,20 @@ impl Gate {
         Ok(Rows::Files(Box::new(Files::one(*loaded))))
     }
 
-    /// The data set as a ranker's groups have it.
-    fn dataset<'f>(
-        &self,
-        ranker: &Ranker,
-        files: &'f Files,
-        common: &Common,
-    ) -> Result<Dataset<'f>> {
+    /// The rows as a ranker's groups have them.
+    fn ranked<'r>(&self, ranker: &Ranker, rows: &'r Rows, common: &Common) -> Result<Ranked<'r>> {
+        let files = match rows {
+            Rows::Files(files) => files,
+            Rows::Parts(queries, gallery) => return Ok(Ranked::Parts(queries, gallery)),
+        };
         let input = SupervisionInput {
             qrels: self.qrels.qrels.as_deref(),
             comparisons: &ComparisonArgs::default(),
             orderings: None,
             taxonomy: None,
         };
-        input.dataset(files, &self.columns, ranker.groups_of(files)?, common)
+        let data = input.dataset(files, &self.columns, ranker.groups_of(files)?, common)?;
+        Ok(Ranked::Data(Box::new(data), files))
     }
 
     /// The measure asked for, or the one that fits, and then others that are shown beside it.
@@ -199,12 +208,17 @@ impl Gate {
         measures
     }
 
-    fn scores(&self, ranker: &Ranker, rows: &Rows, common: &Common) -> Result<Scores> {
-        let measures = self.measures(rows);
-        match rows {
-            Rows::Parts(queries, gallery) => {
+    fn scores(
+        &self,
+        ranker: &Ranker,
+        ranked: &Ranked<'_>,
+        measures: &[Measure],
+        common: &Common,
+    ) -> Result<Scores> {
+        match ranked {
+            Ranked::Parts(queries, gallery) => {
                 let options = EvaluationOptions {
-                    measures,
+                    measures: measures.to_vec(),
                     ..EvaluationOptions::default()
                 };
                 let how = Against {
@@ -220,9 +234,8 @@ impl Gate {
                 };
                 Ok(Scores::of(&ids, class, &found))
             }
-            Rows::Files(files) => {
-                let data = self.dataset(ranker, files, common)?;
-                let scores = self.judge(ranker, &data, files.unit_table(), measures);
+            Ranked::Data(data, files) => {
+                let scores = self.judge(ranker, data, files.unit_table(), measures.to_vec());
                 scores.map_err(|error| files.locate(error))
             }
         }
@@ -275,16 +288,15 @@ impl Gate {
     fn cuts(
         &self,
         candidate: &Ranker,
-        rows: &Rows,
+        ranked: &Ranked<'_>,
+        query_table: &Loaded,
         queries: &[u64],
-        common: &Common,
     ) -> Result<Vec<Slicing>> {
         let mut cuts = Vec::new();
         let sizes = |size: &dyn Fn(u64) -> u64| queries.iter().map(|q| size(*q)).collect();
-        let (by, sizes): (&str, Vec<u64>) = match rows {
-            Rows::Files(files) => {
-                let data = self.dataset(candidate, files, common)?;
-                cuts.extend(self.seen_items(candidate, &data, queries)?);
+        let (by, sizes): (&str, Vec<u64>) = match ranked {
+            Ranked::Data(data, _) => {
+                cuts.extend(self.seen_items(candidate, data, queries)?);
                 match data.supervision() {
                     Supervision::Labels(labels) => {
                         let class = |row: u64| labels.of()[row as usize];
@@ -302,7 +314,7 @@ impl Gate {
                     _ => ("", Vec::new()),
                 }
             }
-            Rows::Parts(asking, gallery) => {
+            Ranked::Parts(asking, gallery) => {
                 let (Some(query_labels), Some(gallery_labels)) = (&asking.labels, &gallery.labels)
                 else {
                     return Ok(Vec::new());
@@ -321,7 +333,7 @@ impl Gate {
             cuts.push(by_size);
         }
         for column in &self.slices {
-            let values = rows.queries().table.column(column)?;
+            let values = query_table.table.column(column)?;
             let value = |query: &u64| values.get(*query as usize).into_owned();
             let values: Vec<String> = queries.iter().map(value).collect();
             cuts.push(Slicing::by_value(column, &values));
@@ -333,14 +345,12 @@ impl Gate {
     fn seen_rows(
         &self,
         candidate: &Ranker,
-        rows: &Rows,
+        ranked: &Ranked<'_>,
         queries: &[u64],
-        common: &Common,
     ) -> Result<Option<SeenRows>> {
-        match rows {
-            Rows::Parts(loaded, _) => candidate.seen_rows(loaded.table.corpus.as_ref()),
-            Rows::Files(files) => {
-                let data = self.dataset(candidate, files, common)?;
+        match ranked {
+            Ranked::Parts(loaded, _) => candidate.seen_rows(loaded.table.corpus.as_ref()),
+            Ranked::Data(data, _) => {
                 // A protocol may ask a query several times.
                 let units: Vec<u64> = BTreeSet::from_iter(queries).into_iter().copied().collect();
                 candidate.seen_rows(&*data.unit_rows(&units)?)

@@ -11,7 +11,7 @@ use super::summary::{self, RESAMPLES};
 use crate::experiment::cost::{peak_memory, product_seconds, timed_on_thread};
 use crate::experiment::definition::Experiment;
 use crate::experiment::ranked::Ranking;
-use crate::experiment::study::Chosen;
+use crate::experiment::study::{Chosen, Study};
 use crate::model::{Model, Space};
 use crate::pipeline::Fitted;
 use crate::training::{Observer, Progress};
@@ -259,18 +259,12 @@ impl Experiment<'_> {
             return Ok(None);
         };
         let key = self.judge_key(0, number, &chosen)?;
-        let (tell, _messages) = channel();
-        let mut observer = Forward {
-            worker: 0,
-            tell: &tell,
-            last: Instant::now(),
-        };
         let study = self.study(number, 0);
         let trained = self.splits[0].0.learned_from();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = pool.map_err(|error| Error::Data(error.to_string()))?;
         let ((fitted, fit_cpu_seconds), fit_peak_bytes) = peak_memory(|| {
-            pool.install(|| timed_on_thread(|| study.fit(&trained, &chosen, &mut observer)))
+            pool.install(|| timed_on_thread(|| study.fit(&trained, &chosen, &mut Unheard)))
         });
         let (_, failure) = fallible(fitted)?;
         Ok(failure.is_none().then(|| Record::Cost {
@@ -292,22 +286,12 @@ impl Experiment<'_> {
         split: usize,
         k: usize,
     ) -> Result<Option<Vec<Ranking>>> {
-        let Some((number, chosen)) = self.chosen_on(log, method, split)? else {
+        let Some(again) = self.fit_again(log, method, split)? else {
             return Ok(None);
         };
-        let (tell, _messages) = channel();
-        let mut observer = Forward {
-            worker: 0,
-            tell: &tell,
-            last: Instant::now(),
-        };
-        let study = self.study(number, split);
-        let parts = &self.splits[split].0;
-        let trained = parts.learned_from();
-        let fitted = study.fit(&trained, &chosen, &mut observer);
-        let ranked = fitted.and_then(|Fitted { chain, .. }| {
-            (self.dataset).ranked(&chain, &parts.test, &trained, &study.judging, k)
-        });
+        let (study, test) = (&again.study, &self.splits[split].0.test);
+        let chain = &again.fitted.chain;
+        let ranked = (self.dataset).ranked(chain, test, &again.trained, &study.judging, k);
         Ok(fallible(ranked)?.0)
     }
 
@@ -320,22 +304,30 @@ impl Experiment<'_> {
         base: Space,
         split: usize,
     ) -> Result<Option<Model>> {
+        let Some(again) = self.fit_again(log, method, split)? else {
+            return Ok(None);
+        };
+        let (study, test) = (&again.study, &self.splits[split].0.test);
+        let verdicts = study.judge_test(&again.fitted.chain, base, test, &again.trained)?;
+        let held_out = Some(self.held_out(&verdicts));
+        let model = study.model(&again.chosen, again.fitted, &again.trained, held_out)?;
+        Ok(Some(model))
+    }
+
+    /// Fit a method as it was judged on a split; `None` where it failed.
+    fn fit_again(&self, log: &Log, method: &str, split: usize) -> Result<Option<FittedAgain<'_>>> {
         let Some((number, chosen)) = self.chosen_on(log, method, split)? else {
             return Ok(None);
         };
-        let (tell, _messages) = channel();
-        let mut observer = Forward {
-            worker: 0,
-            tell: &tell,
-            last: Instant::now(),
-        };
         let study = self.study(number, split);
-        let parts = &self.splits[split].0;
-        let trained = parts.learned_from();
-        let fitted = study.fit(&trained, &chosen, &mut observer)?;
-        let verdicts = study.judge_test(&fitted.chain, base, &parts.test, &trained)?;
-        let held_out = Some(self.held_out(&verdicts));
-        Ok(Some(study.model(&chosen, fitted, &trained, held_out)?))
+        let trained = self.splits[split].0.learned_from();
+        let (fitted, _) = fallible(study.fit(&trained, &chosen, &mut Unheard))?;
+        Ok(fitted.map(|fitted| FittedAgain {
+            study,
+            chosen,
+            trained,
+            fitted,
+        }))
     }
 
     /// The results of what the log has, of a comparison that is not finished. Splits on which every
@@ -376,6 +368,21 @@ impl Experiment<'_> {
             _ => None,
         })
     }
+}
+
+/// A method fitted as it was judged.
+struct FittedAgain<'a> {
+    study: Study<'a>,
+    chosen: Chosen,
+    trained: Vec<u64>,
+    fitted: Fitted,
+}
+
+/// Tells nobody of steps.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn progress(&mut self, _: &Progress) {}
 }
 
 /// Tells of steps, a few times a second.
