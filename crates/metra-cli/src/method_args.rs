@@ -69,7 +69,7 @@ impl MethodArgs {
     }
 
     /// The method that was named, or the default for relevance judgements or other supervision: one
-    /// that has the parameters which were given.
+    /// that has the parameters which were given, if either has.
     pub(crate) fn entry(&self, judged: bool) -> Result<&'static Entry> {
         if let Some(name) = &self.method {
             return Ok(registry::find(name)?);
@@ -77,10 +77,14 @@ impl MethodArgs {
         let default = registry::default_for(judged);
         let given = self.settings();
         let tuned = self.grid.iter().map(|(name, _)| name);
-        let mut names = given.keys().chain(tuned).filter(|name| *name != "prepare");
-        Ok(match names.all(|name| default.has(name)) {
-            true => default,
-            false => registry::default_for(false),
+        let names = given.keys().chain(tuned).filter(|name| *name != "prepare");
+        let names: Vec<&String> = names.collect();
+        let fits = |entry: &Entry| names.iter().all(|name| entry.has(name));
+        let other = registry::default_for(false);
+        Ok(if fits(other) && !fits(default) {
+            other
+        } else {
+            default
         })
     }
 

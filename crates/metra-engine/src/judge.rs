@@ -9,7 +9,7 @@ use metra::evaluate::{Evaluation, EvaluationOptions, matching_classes};
 use metra::internal::Keys;
 use metra::internal::{LabelledQueries, evaluate_distributed};
 use metra::internal::{QueryBatch, hard_negatives, nearest};
-use metra::linalg::RowBuf;
+use metra::linalg::{RowBuf, Rows};
 use metra::model::{Model, Space};
 use metra::search::Neighbours;
 use metra::supervision::Labels;
@@ -74,9 +74,9 @@ impl Engine {
 }
 
 impl TableJudgement<'_> {
-    /// Number of queries.
-    pub fn queries(&self) -> usize {
-        self.queries.len()
+    /// The queries' vectors as they are in the table.
+    pub fn queries(&self) -> Rows<'_> {
+        self.queries.rows()
     }
 
     /// Number of items.

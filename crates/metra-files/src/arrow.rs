@@ -1,14 +1,15 @@
-//! Parquet and Feather (Arrow IPC): a list column of numbers is the vectors, any other columns are
-//! named.
+//! Parquet and Feather (Arrow IPC): a column of lists of numbers is the vectors, or columns of numbers
+//! are; any other columns are named.
 //!
 //! Only the columns asked for are decoded, of Parquet a few thousand rows at a time. Arrow's types
 //! end at this file.
 
 use crate::column::Cell;
-use crate::element::{ElementType, Vector};
+use crate::element::{ElementType, Number, Vector};
 use crate::error::{Error, Result};
 use crate::sink::{Chunk, Source, collect};
-use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
+use crate::table::{ReadProgress, Table, TableOptions, positions};
+use crate::vector_columns::VectorColumns;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -96,17 +97,12 @@ pub(crate) fn read(
 ) -> Result<Table> {
     let (schema, rows) = container.schema(path)?;
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
-    let vector = vector_column(path, &schema, &names, options.vector.as_deref())?;
-    let field = schema.field(vector);
-    let element = element_type(field.data_type()).ok_or_else(|| {
-        let problem = format!(
-            "column {:?}: expected lists of f16, f32, f64, i8, i16, i32, u8 or u16, but found {}",
-            field.name(),
-            field.data_type()
-        );
-        Error::file(path, problem)
-    })?;
     let columns = positions(path, &names, options)?;
+    let kind = |column: usize| schema.field(column).data_type();
+    let lists = (0..names.len()).filter(|column| list_element(kind(*column)).is_some());
+    let lists: Vec<usize> = lists.collect();
+    let vector = VectorColumns::find(path, &names, &columns, &lists, options)?;
+    let element = vector_element(path, &schema, &vector)?;
     for column in &columns {
         let kind = schema.field(*column).data_type();
         if !is_name(kind) {
@@ -118,27 +114,32 @@ pub(crate) fn read(
             return Err(Error::file(path, problem));
         }
     }
-    let batch_rows = match field.data_type() {
-        DataType::FixedSizeList(_, dim) => {
-            let bytes = usize::try_from(*dim).unwrap_or(0).max(1) * element.bytes();
-            (BATCH_BYTES / bytes).clamp(1, BATCH_ROWS)
-        }
-        _ => BATCH_ROWS / 4,
+    let dim = match &vector {
+        VectorColumns::Numbers(columns) => Some(columns.len()),
+        VectorColumns::List(column) => match kind(*column) {
+            DataType::FixedSizeList(_, dim) => usize::try_from(*dim).ok(),
+            _ => None,
+        },
+    };
+    let batch_rows = match dim {
+        Some(dim) => (BATCH_BYTES / (dim.max(1) * element.bytes())).clamp(1, BATCH_ROWS),
+        None => BATCH_ROWS / 4,
     };
     // A projected batch keeps the order of the file, so places in it follow from sorted roots.
-    let mut roots: Vec<usize> = columns.iter().copied().chain([vector]).collect();
+    let mut roots: Vec<usize> = columns.iter().chain(vector.all()).copied().collect();
     roots.sort_unstable();
     roots.dedup();
     let within = |root: &usize| roots.binary_search(root).unwrap_or(0);
     let source = ArrowSource {
         container,
         path: path.to_path_buf(),
-        name: names[vector].clone(),
         element,
         rows,
         batch_rows,
-        vector: within(&vector),
+        places: vector.all().iter().map(within).collect(),
         columns: columns.iter().map(within).collect(),
+        names,
+        vector,
         roots,
     };
     collect(&source, options, progress)
@@ -172,41 +173,52 @@ fn guarded<T>(path: &Path, container: Container, decode: impl FnOnce() -> Result
     })
 }
 
-fn vector_column(
-    path: &Path,
-    schema: &Schema,
-    names: &[String],
-    wanted: Option<&str>,
-) -> Result<usize> {
-    if let Some(position) = names.iter().position(|n| n == wanted.unwrap_or("vector")) {
-        return Ok(position);
+/// The numbers that a vector is made of; where they are of several types, f64.
+fn vector_element(path: &Path, schema: &Schema, vector: &VectorColumns) -> Result<ElementType> {
+    let mut found = None;
+    for column in vector.all() {
+        let field = schema.field(*column);
+        let (element, expected) = match vector {
+            VectorColumns::List(_) => (list_element(field.data_type()), "lists of "),
+            VectorColumns::Numbers(_) => (number_element(field.data_type()), ""),
+        };
+        let element = element.ok_or_else(|| {
+            let problem = format!(
+                "column {:?}: expected {expected}f16, f32, f64, i8, i16, i32, u8 or u16, but found {}",
+                field.name(),
+                field.data_type()
+            );
+            Error::file(path, problem)
+        })?;
+        found = match found {
+            None => Some(element),
+            Some(other) if other == element => Some(element),
+            Some(_) => Some(ElementType::F64),
+        };
     }
-    if let Some(wanted) = wanted {
-        return Err(Error::MissingColumn {
-            path: path.to_path_buf(),
-            column: wanted.into(),
-            found: names.to_vec(),
-        });
-    }
-    let lists: Vec<usize> = (0..names.len())
-        .filter(|i| element_type(schema.field(*i).data_type()).is_some())
-        .collect();
-    match lists[..] {
-        [only] => Ok(only),
-        _ => {
-            let expected = "a column \"vector\" or exactly one column of lists of numbers";
-            Err(no_vector(path, expected, names))
+    Ok(found.unwrap_or(ElementType::F64))
+}
+
+fn list_element(kind: &DataType) -> Option<ElementType> {
+    match kind {
+        DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => {
+            element_type(item.data_type())
         }
+        _ => None,
     }
 }
 
-fn element_type(list: &DataType) -> Option<ElementType> {
-    let (DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item)) =
-        list
-    else {
-        return None;
-    };
-    Some(match item.data_type() {
+/// The same of a column of single numbers, as which programs write 64-bit integers even where they are
+/// small.
+fn number_element(kind: &DataType) -> Option<ElementType> {
+    match kind {
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Some(ElementType::F64),
+        kind => element_type(kind),
+    }
+}
+
+fn element_type(number: &DataType) -> Option<ElementType> {
+    Some(match number {
         DataType::Float16 => ElementType::F16,
         DataType::Float32 => ElementType::F32,
         DataType::Float64 => ElementType::F64,
@@ -233,12 +245,14 @@ fn is_name(kind: &DataType) -> bool {
 struct ArrowSource {
     container: Container,
     path: PathBuf,
-    name: String,
+    names: Vec<String>,
     element: ElementType,
     rows: Option<u64>,
     batch_rows: usize,
+    /// The columns that are read, and where in a batch those of the vector and the named ones are.
     roots: Vec<usize>,
-    vector: usize,
+    vector: VectorColumns,
+    places: Vec<usize>,
     columns: Vec<usize>,
 }
 
@@ -256,11 +270,11 @@ impl Source for ArrowSource {
     }
 
     fn vector_name(&self) -> String {
-        self.name.clone()
+        self.vector.name(&self.names)
     }
 
     fn number_name(&self, index: usize) -> String {
-        format!("{}[{index}]", self.name)
+        self.vector.number_name(&self.names, index)
     }
 
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()> {
@@ -275,54 +289,72 @@ impl Source for ArrowSource {
     }
 }
 
+type NumberReader<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
 type CellReader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
 
 struct ArrowChunk<'a> {
     source: &'a ArrowSource,
     first: u64,
     len: usize,
-    lists: &'a ArrayRef,
-    numbers: &'a ArrayRef,
+    vector: VectorArrays<'a>,
     columns: Vec<CellReader<'a>>,
+}
+
+/// The vectors of a batch.
+enum VectorArrays<'a> {
+    /// Lists, and all their numbers one after the other.
+    Lists(&'a ArrayRef, &'a ArrayRef),
+    /// What reads each number of a vector.
+    Numbers(Vec<NumberReader<'a>>),
 }
 
 impl<'a> ArrowChunk<'a> {
     fn new(source: &'a ArrowSource, batch: &'a RecordBatch, first: u64) -> Result<Self> {
         let changed = || Error::file(&source.path, "the file changed while it was read");
-        let lists = batch.columns().get(source.vector).ok_or_else(changed)?;
-        let numbers = match lists.data_type() {
-            DataType::FixedSizeList(..) => lists.as_fixed_size_list().values(),
-            DataType::List(_) => lists.as_list::<i32>().values(),
-            DataType::LargeList(_) => lists.as_list::<i64>().values(),
-            _ => return Err(changed()),
+        let array = |place: &usize| batch.columns().get(*place);
+        let arrays: Option<Vec<&ArrayRef>> = source.places.iter().map(array).collect();
+        let arrays = arrays.ok_or_else(changed)?;
+        let vector = match &source.vector {
+            VectorColumns::Numbers(_) => {
+                let readers = arrays.into_iter().map(numbers).collect::<Option<_>>();
+                VectorArrays::Numbers(readers.ok_or_else(changed)?)
+            }
+            VectorColumns::List(_) => {
+                let numbers = match arrays[0].data_type() {
+                    DataType::FixedSizeList(..) => arrays[0].as_fixed_size_list().values(),
+                    DataType::List(_) => arrays[0].as_list::<i32>().values(),
+                    DataType::LargeList(_) => arrays[0].as_list::<i64>().values(),
+                    _ => return Err(changed()),
+                };
+                VectorArrays::Lists(arrays[0], numbers)
+            }
         };
-        let reader = |column: &usize| batch.columns().get(*column).and_then(cells);
+        let reader = |column: &usize| array(column).and_then(cells);
         let columns: Option<Vec<_>> = source.columns.iter().map(reader).collect();
         Ok(ArrowChunk {
             source,
             first,
             len: batch.num_rows(),
-            lists,
-            numbers,
+            vector,
             columns: columns.ok_or_else(changed)?,
         })
     }
+}
 
-    /// Where the numbers of a row lie.
-    fn range(&self, row: usize) -> (usize, usize) {
-        match self.lists.data_type() {
-            DataType::FixedSizeList(_, dim) => {
-                let start = self.lists.as_fixed_size_list().value_offset(row) as usize;
-                (start, start + *dim as usize)
-            }
-            DataType::List(_) => {
-                let offsets = self.lists.as_list::<i32>().value_offsets();
-                (offsets[row] as usize, offsets[row + 1] as usize)
-            }
-            _ => {
-                let offsets = self.lists.as_list::<i64>().value_offsets();
-                (offsets[row] as usize, offsets[row + 1] as usize)
-            }
+/// Where the numbers of a row of lists lie.
+fn range(lists: &ArrayRef, row: usize) -> (usize, usize) {
+    match lists.data_type() {
+        DataType::FixedSizeList(_, dim) => {
+            let start = lists.as_fixed_size_list().value_offset(row) as usize;
+            (start, start + *dim as usize)
+        }
+        DataType::List(_) => {
+            let offsets = lists.as_list::<i32>().value_offsets();
+            (offsets[row] as usize, offsets[row + 1] as usize)
+        }
+        _ => {
+            let offsets = lists.as_list::<i64>().value_offsets();
+            (offsets[row] as usize, offsets[row + 1] as usize)
         }
     }
 }
@@ -341,17 +373,25 @@ impl Chunk for ArrowChunk<'_> {
     }
 
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
-        if self.lists.is_null(row) {
+        let (lists, numbers) = match &self.vector {
+            VectorArrays::Lists(lists, numbers) => (lists, numbers),
+            VectorArrays::Numbers(arrays) => {
+                let numbers = arrays.iter().map(|number| number(row));
+                out.fill(numbers);
+                return Ok(true);
+            }
+        };
+        if lists.is_null(row) {
             return Ok(false);
         }
-        let (start, end) = self.range(row);
+        let (start, end) = range(lists, row);
         macro_rules! fill {
             ($type:ty) => {{
-                let values = self.numbers.as_primitive::<$type>().values();
+                let values = numbers.as_primitive::<$type>().values();
                 out.fill(values[start..end].iter().copied())
             }};
         }
-        match self.numbers.data_type() {
+        match numbers.data_type() {
             DataType::Float16 => fill!(Float16Type),
             DataType::Float32 => fill!(Float32Type),
             DataType::Float64 => fill!(Float64Type),
@@ -365,13 +405,41 @@ impl Chunk for ArrowChunk<'_> {
                 return Err(Error::file(&self.source.path, problem));
             }
         }
-        if self.numbers.null_count() > 0 {
-            for index in (start..end).filter(|index| self.numbers.is_null(*index)) {
+        if numbers.null_count() > 0 {
+            for index in (start..end).filter(|index| numbers.is_null(*index)) {
                 out.set_missing(index - start);
             }
         }
         Ok(true)
     }
+}
+
+/// How to read a number of a column, NaN where it is missing. `None` for types that [`number_element`]
+/// refuses.
+fn numbers<'a>(array: &'a ArrayRef) -> Option<NumberReader<'a>> {
+    macro_rules! reader {
+        ($type:ty) => {{
+            let values = array.as_primitive::<$type>();
+            Box::new(move |row| match values.is_null(row) {
+                true => f64::NAN,
+                false => values.value(row).wide(),
+            })
+        }};
+    }
+    Some(match array.data_type() {
+        DataType::Float16 => reader!(Float16Type),
+        DataType::Float32 => reader!(Float32Type),
+        DataType::Float64 => reader!(Float64Type),
+        DataType::Int8 => reader!(Int8Type),
+        DataType::Int16 => reader!(Int16Type),
+        DataType::Int32 => reader!(Int32Type),
+        DataType::Int64 => reader!(Int64Type),
+        DataType::UInt8 => reader!(UInt8Type),
+        DataType::UInt16 => reader!(UInt16Type),
+        DataType::UInt32 => reader!(UInt32Type),
+        DataType::UInt64 => reader!(UInt64Type),
+        _ => return None,
+    })
 }
 
 /// How to read a cell of a column, decided once per batch. `None` for types that [`is_name`] refuses.

@@ -1,13 +1,12 @@
-//! Text files with a header: CSV, TSV and others with a separator. Which columns make the vector is
-//! decided by their names alone (see [`crate::read_table`]), never by whether they look like
-//! numbers: an id looks like one, too.
+//! Text files with a header: CSV, TSV and others with a separator.
 
 use crate::column::Cell;
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::lines::first_line;
 use crate::sink::{Chunk, Source, collect};
-use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
+use crate::table::{ReadProgress, Table, TableOptions, positions};
+use crate::vector_columns::VectorColumns;
 use csv::{Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,7 +29,7 @@ pub(crate) fn read(
         *first = rest.to_owned();
     }
     let columns = positions(path, &names, options)?;
-    let vector = vector_fields(path, &names, &columns, options.vector.as_deref())?;
+    let vector = VectorColumns::find(path, &names, &columns, &[], options)?;
     let source = CsvSource {
         crlf: ends_in_crlf(path)?,
         path: path.to_path_buf(),
@@ -40,75 +39,6 @@ pub(crate) fn read(
         columns,
     };
     collect(&source, options, progress)
-}
-
-/// Where the vector of a line is.
-enum VectorFields {
-    /// A number in each of these columns.
-    Numbers(Vec<usize>),
-    /// A list of numbers in one column.
-    List(usize),
-}
-
-fn vector_fields(
-    path: &Path,
-    names: &[String],
-    taken: &[usize],
-    wanted: Option<&str>,
-) -> Result<VectorFields> {
-    let wanted_or_usual = wanted.unwrap_or("vector");
-    if let Some(column) = names.iter().position(|name| name == wanted_or_usual) {
-        return Ok(VectorFields::List(column));
-    }
-    let (found, expected) = if wanted_or_usual == "*" {
-        let free = (0..names.len()).filter(|column| !taken.contains(column));
-        let expected = "columns beside those wanted and filtered on".to_owned();
-        (free.collect(), expected)
-    } else if wanted_or_usual.contains('*') {
-        let fits = |column: &usize| matches_pattern(&names[*column], wanted_or_usual);
-        let expected = format!("columns whose names are like {wanted_or_usual}");
-        ((0..names.len()).filter(fits).collect(), expected)
-    } else if wanted_or_usual.contains(',') {
-        let position = |name: &str| names.iter().position(|known| known == name);
-        let column = |name: &str| {
-            position(name).ok_or_else(|| Error::MissingColumn {
-                path: path.to_path_buf(),
-                column: name.to_owned(),
-                found: names.to_vec(),
-            })
-        };
-        let listed = wanted_or_usual.split(',').map(str::trim);
-        (listed.map(column).collect::<Result<_>>()?, String::new())
-    } else {
-        let prefix = wanted_or_usual;
-        let expected = format!(
-            "columns {prefix}_0, {prefix}_1, … for the vectors, or a column {prefix} of lists"
-        );
-        (numbered(path, names, prefix)?, expected)
-    };
-    match found.is_empty() {
-        true => Err(no_vector(path, &expected, names)),
-        false => Ok(VectorFields::Numbers(found)),
-    }
-}
-
-/// Whether a name is like a pattern, in which `*` stands for any text.
-fn matches_pattern(name: &str, pattern: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, inner)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in inner {
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// A number of a text file; a missing one is NaN.
@@ -155,46 +85,13 @@ fn damaged(path: &Path, error: csv::Error) -> Error {
     }
 }
 
-/// Columns named by a prefix and a number, in the order of the numbers, which must not repeat.
-fn numbered(path: &Path, names: &[String], prefix: &str) -> Result<Vec<usize>> {
-    let mut found: Vec<(u64, usize)> = Vec::new();
-    for (position, name) in names.iter().enumerate() {
-        let Some(rest) = name.strip_prefix(prefix) else {
-            continue;
-        };
-        let digits = rest.strip_prefix('_').unwrap_or(rest);
-        if digits.bytes().all(|b| b.is_ascii_digit())
-            && let Ok(number) = digits.parse()
-        {
-            found.push((number, position));
-        }
-    }
-    found.sort_unstable();
-    if let Some(pair) = found.windows(2).find(|w| w[0].0 == w[1].0) {
-        let problem = format!(
-            "expected every number of the vector once, but found the columns {:?} and {:?}",
-            names[pair[0].1], names[pair[1].1]
-        );
-        return Err(Error::file(path, problem));
-    }
-    // A gap is a lost column more often than a choice.
-    if let Some(pair) = found.windows(2).find(|w| w[0].0 + 1 != w[1].0) {
-        let problem = format!(
-            "expected the numbers of the vector without gaps, but {:?} is followed by {:?}",
-            names[pair[0].1], names[pair[1].1]
-        );
-        return Err(Error::file(path, problem));
-    }
-    Ok(found.into_iter().map(|(_, position)| position).collect())
-}
-
 struct CsvSource {
     path: PathBuf,
     /// Whether lines end in `\r\n`.
     crlf: bool,
     delimiter: u8,
     names: Vec<String>,
-    vector: VectorFields,
+    vector: VectorColumns,
     columns: Vec<usize>,
 }
 
@@ -216,10 +113,7 @@ impl Source for CsvSource {
     }
 
     fn number_name(&self, index: usize) -> String {
-        match &self.vector {
-            VectorFields::Numbers(columns) => self.names[columns[index]].clone(),
-            VectorFields::List(column) => format!("{}[{index}]", self.names[*column]),
-        }
+        self.vector.number_name(&self.names, index)
     }
 
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()> {
@@ -304,12 +198,12 @@ impl Chunk for CsvChunk<'_> {
             Error::cell(&source.path, place, &source.names[column], problem)
         };
         let values = match &source.vector {
-            VectorFields::Numbers(columns) => (columns.iter())
+            VectorColumns::Numbers(columns) => (columns.iter())
                 .map(|column| {
                     number(record[*column].trim()).ok_or_else(|| bad(*column, "a number"))
                 })
                 .collect::<Result<Vec<f64>>>()?,
-            VectorFields::List(column) => {
+            VectorColumns::List(column) => {
                 let field = record[*column].trim();
                 if field.is_empty() {
                     return Ok(false);
@@ -327,9 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_and_lists() {
-        assert!(matches_pattern("emb_12", "emb_*") && matches_pattern("a_x_b", "a*x*b"));
-        assert!(!matches_pattern("xemb_1", "emb_*") && !matches_pattern("ab", "a*b*b"));
+    fn lists_in_a_field() {
         assert_eq!(numbers("[1, 2.5]"), Some(vec![1.0, 2.5]));
         assert_eq!(numbers("[1. -2e1\n 3]"), Some(vec![1.0, -20.0, 3.0]));
         assert_eq!(numbers("7"), Some(vec![7.0]));

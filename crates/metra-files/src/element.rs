@@ -126,7 +126,7 @@ macro_rules! number {
         }
     )*};
 }
-number!(f32, f64, i8, i16, i32, u8, u16);
+number!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl Number for half::f16 {
     fn narrow(self) -> f32 {

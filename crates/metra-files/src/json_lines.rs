@@ -5,7 +5,8 @@ use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::lines::visit_lines;
 use crate::sink::{Chunk, Source, collect};
-use crate::table::{ReadProgress, Table, TableOptions, no_vector, positions};
+use crate::table::{ReadProgress, Table, TableOptions, positions};
+use crate::vector_columns::VectorColumns;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -20,30 +21,18 @@ pub(crate) fn read(
     progress: ReadProgress<'_>,
 ) -> Result<Table> {
     let first = first_object(path)?;
-    let names: Vec<String> = first.keys().cloned().collect();
-    positions(path, &names, options)?;
-    let lists = first.iter().filter(|(_, value)| value.is_array());
-    let lists: Vec<&String> = lists.map(|(name, _)| name).collect();
-    let vector = match (&options.vector, &lists[..]) {
-        (Some(name), _) if first.contains_key(name) => name.clone(),
-        (Some(name), _) => {
-            return Err(Error::MissingColumn {
-                path: path.to_path_buf(),
-                column: name.clone(),
-                found: names,
-            });
-        }
-        (None, lists) if lists.iter().any(|name| *name == "vector") => "vector".to_owned(),
-        (None, [only]) => (*only).clone(),
-        (None, _) => {
-            let expected = "a key \"vector\" or exactly one key with a list of numbers";
-            return Err(no_vector(path, expected, &names));
-        }
-    };
+    // An object's keys have no order of their own.
+    let mut names: Vec<String> = first.keys().cloned().collect();
+    names.sort_unstable();
+    let taken = positions(path, &names, options)?;
+    let lists = (0..names.len()).filter(|column| first[&names[*column]].is_array());
+    let lists: Vec<usize> = lists.collect();
+    let vector = VectorColumns::find(path, &names, &taken, &lists, options)?;
     let wanted = options.columns.iter().cloned();
     let filtered = options.filters.iter().map(|filter| filter.column.clone());
     let source = JsonSource {
         path: path.to_path_buf(),
+        names,
         vector,
         columns: wanted.chain(filtered).collect(),
     };
@@ -97,7 +86,9 @@ fn without_nan(line: &str) -> String {
 
 struct JsonSource {
     path: PathBuf,
-    vector: String,
+    /// The keys of the first object.
+    names: Vec<String>,
+    vector: VectorColumns,
     columns: Vec<String>,
 }
 
@@ -119,11 +110,11 @@ impl Source for JsonSource {
     }
 
     fn vector_name(&self) -> String {
-        self.vector.clone()
+        self.vector.name(&self.names)
     }
 
     fn number_name(&self, index: usize) -> String {
-        format!("{}[{index}]", self.vector)
+        self.vector.number_name(&self.names, index)
     }
 
     fn chunks(&self, visit: &mut dyn FnMut(&dyn Chunk) -> Result<()>) -> Result<()> {
@@ -179,24 +170,25 @@ impl Chunk for JsonChunk<'_> {
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
         let (number, object) = &self.rows[row];
         let source = self.source;
-        let numbers = match object.get(&source.vector) {
-            None | Some(Value::Null) => return Ok(false),
-            Some(Value::Array(numbers)) => numbers,
-            Some(other) => {
-                let place = Place::Line(*number);
-                let problem = format!("expected a list of numbers, but found {other}");
-                return Err(Error::cell(&source.path, place, &source.vector, problem));
-            }
+        let bad = |name: String, expected: &str, found: &Value| {
+            let problem = format!("expected {expected}, but found {found}");
+            Error::cell(&source.path, Place::Line(*number), name, problem)
+        };
+        let key = |column: &usize| object.get(&source.names[*column]).unwrap_or(&Value::Null);
+        let numbers: Vec<&Value> = match &source.vector {
+            VectorColumns::Numbers(columns) => columns.iter().map(key).collect(),
+            VectorColumns::List(column) => match key(column) {
+                Value::Null => return Ok(false),
+                Value::Array(numbers) => numbers.iter().collect(),
+                other => return Err(bad(source.vector_name(), "a list of numbers", other)),
+            },
         };
         let mut values = Vec::with_capacity(numbers.len());
-        for (index, value) in numbers.iter().enumerate() {
+        for (index, value) in numbers.into_iter().enumerate() {
             values.push(match value {
                 Value::Null => f64::NAN,
-                value => value.as_f64().ok_or_else(|| {
-                    let (place, name) = (Place::Line(*number), source.number_name(index));
-                    let problem = format!("expected a number, but found {value}");
-                    Error::cell(&source.path, place, name, problem)
-                })?,
+                value => (value.as_f64())
+                    .ok_or_else(|| bad(source.number_name(index), "a number", value))?,
             });
         }
         out.fill(values.into_iter());

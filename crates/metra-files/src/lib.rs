@@ -39,6 +39,7 @@ mod source_file;
 mod splits;
 mod table;
 mod trec;
+mod vector_columns;
 mod write;
 
 pub use classes::{OrderingsFile, read_orderings, read_taxonomy};

@@ -9,17 +9,19 @@ use std::path::Path;
 
 /// Read vectors and columns from `path`, in the format that its first bytes or its extension name.
 ///
-/// - `.parquet`, `.feather`: a list column of f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns
-///   may hold integers, booleans, texts, or floating-point numbers that are whole.
+/// - `.parquet`, `.feather`: numbers are f16, f32, f64, i8, i16, i32, u8 or u16. Wanted columns may
+///   hold integers, booleans, texts, or floating-point numbers that are whole.
 /// - `.npy`: two axes, the same types; f32 in C order is memory-mapped where it lies. `.npz`: an array
 ///   of it; other arrays are the columns.
-/// - `.jsonl`: an object a line, with a list of numbers under one key.
+/// - `.jsonl`: an object a line, whose keys are the columns.
 /// - `.csv`, `.tsv`: with a header; the separator is recognised (comma, tab, semicolon or bar).
-///   [`TableOptions::vector`] names a column of lists (`[0.1, 0.2]`); or columns of numbers, one by
-///   one (`age,price`), by a pattern (`emb_*`, in the order of the file), or by a prefix that a number
-///   follows, with or without `_` between (`vector_0`, `v12`), in the order of the numbers. `*` takes
-///   all columns that are neither wanted nor filtered on, in the order of the file; it must be asked
-///   for, because a forgotten id would become a feature.
+///
+/// [`TableOptions::vector`] names a column of lists (in CSV `[0.1, 0.2]`); or columns of numbers, one
+/// by one (`age,price`), by a pattern (`emb_*`, in the order of the file), or by a prefix that a number
+/// follows, with or without `_` between (`vector_0`, `v12`), in the order of the numbers. `*` takes
+/// all columns that are neither wanted nor filtered on, in the order of the file; it must be asked
+/// for, because a forgotten id would become a feature. Where it is not given, it is `vector`, or the
+/// only column of lists.
 ///
 /// Files packed by gzip or zstd are unpacked, and `-` is standard input. Infinite values are errors
 /// that name their cell, and so are missing ones, unless [`TableOptions::missing`] skips their rows.

@@ -12,9 +12,8 @@ use std::str::FromStr;
 /// What to read.
 #[derive(Debug, Clone)]
 pub struct TableOptions {
-    /// The vectors. Parquet: the column's name; if not given, `vector`, else the only list column.
-    /// Feather and JSON lines: as Parquet. npz: the array's name; if not given, the only matrix. CSV: see
-    /// [`read_table`](crate::read_table). npy: must not be given.
+    /// The vectors: a column of lists, or columns of numbers, see [`read_table`](crate::read_table). npz:
+    /// the array's name; if not given, the only matrix. npy: must not be given.
     pub vector: Option<String>,
     /// Further columns wanted by name (label, id, camera). With npy: paths of companion files,
     /// which are npy files of whole numbers or texts, or text files of one value per line.
@@ -242,19 +241,25 @@ pub(crate) fn positions(
     options: &TableOptions,
 ) -> Result<Vec<usize>> {
     let filtered = options.filters.iter().map(|f| &f.column);
-    options
-        .columns
-        .iter()
-        .chain(filtered)
-        .map(|name| {
-            let missing = || Error::MissingColumn {
-                path: path.to_path_buf(),
-                column: name.clone(),
-                found: columns.to_vec(),
-            };
-            columns.iter().position(|c| c == name).ok_or_else(missing)
-        })
-        .collect()
+    let wanted = options.columns.iter().chain(filtered);
+    wanted.map(|name| position(path, columns, name)).collect()
+}
+
+/// Position of a name among `columns`, where it must stand exactly once.
+pub(crate) fn position(path: &Path, columns: &[String], name: &str) -> Result<usize> {
+    let mut found = (columns.iter().enumerate()).filter(|(_, column)| *column == name);
+    match (found.next(), found.next()) {
+        (Some((position, _)), None) => Ok(position),
+        (Some(_), Some(_)) => {
+            let problem = format!("two columns are called {name:?}: which one is meant?");
+            Err(Error::file(path, problem))
+        }
+        (None, _) => Err(Error::MissingColumn {
+            path: path.to_path_buf(),
+            column: name.to_owned(),
+            found: columns.to_vec(),
+        }),
+    }
 }
 
 /// The message for a vector column that was not named and cannot be guessed.

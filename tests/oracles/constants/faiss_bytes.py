@@ -10,8 +10,13 @@ import faiss
 import numpy as np
 
 
-def written(flat, items, transforms):
-    flat.add(np.array(items, np.float32).reshape(-1, 2))
+def written(flat, items, transforms, ids=None):
+    items = np.array(items, np.float32).reshape(-1, 2)
+    if ids is None:
+        flat.add(items)
+    else:
+        flat = faiss.IndexIDMap(flat)
+        flat.add_with_ids(items, np.array(ids, np.int64))
     index = faiss.IndexPreTransform(flat)
     for transform in reversed(transforms):
         index.prepend_transform(transform)
@@ -25,3 +30,4 @@ linear.is_trained = True
 unit = faiss.NormalizationTransform(2)
 print(written(faiss.IndexFlatL2(2), [], [linear]))
 print(written(faiss.IndexFlatIP(2), [[1, 0], [0.5, -0.75]], [linear, unit]))
+print(written(faiss.IndexFlatL2(2), [[7, 8]], [linear], [-3]))

@@ -249,6 +249,7 @@ fn tables_are_embedded_and_judged_where_they_lie() {
     ));
     assert_eq!(away["items"], 3600);
     assert_eq!(away["queries"], 3600);
+    assert_eq!(away["seen_rows"]["seen"], 3600);
     let gain = away["comparison"][0]["difference"].as_f64().unwrap();
     assert!(gain > 0.05, "{away:#}");
 

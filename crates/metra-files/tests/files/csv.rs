@@ -50,7 +50,7 @@ fn a_prefix_or_all_others_can_be_asked_for() {
     assert_eq!(values(&*all.corpus), [2.0, 3.0, 4.0, 6.0, 8.0, 9.0]);
     assert_eq!(
         refusal(&path, &TableOptions::default()),
-        "t.csv: expected columns vector_0, vector_1, … for the vectors, or a column vector of lists, but \
+        "t.csv: expected a column \"vector\" of lists, or columns vector_0, vector_1, … of numbers, but \
          the columns are \"x\", \"v0\", \"v1\", \"v10x\"; name the vectors"
     );
     let (_folder, path) = file("v0,v2\n1,2\n");

@@ -116,6 +116,25 @@ fn objects_of_json_lines_are_rows() {
 }
 
 #[test]
+fn a_vector_of_one_key_or_column_each_is_read() {
+    let wanted = |vector: &str, missing| TableOptions {
+        vector: Some(vector.to_owned()),
+        missing,
+        ..options(&["kind"], &[])
+    };
+    let text =
+        "{\"b\": 2, \"a\": 1.5, \"kind\": \"x\"}\n{\"a\": null, \"b\": 4, \"kind\": \"y\"}\n";
+    let (_folder, path) = file("x.jsonl", text.as_bytes());
+    let skip = |vector: &str| read(&path, &wanted(vector, MissingValues::Skip)).unwrap();
+    assert_eq!(values(&*skip("b,a").corpus), [2.0, 1.5]);
+    assert_eq!(values(&*skip("*").corpus), [1.5, 2.0]);
+    let message = refusal(&path, &wanted("*", MissingValues::Error));
+    assert!(message.contains("line 2, column a: "), "{message}");
+    let message = refusal(&path, &wanted("a,kind", MissingValues::Error));
+    assert!(message.contains("also a label"), "{message}");
+}
+
+#[test]
 fn missing_values_are_skipped_and_counted_in_every_format() {
     let skipping = |columns: &[&str]| TableOptions {
         missing: MissingValues::Skip,

@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use half::f16;
 use metra::data::Narrowing;
-use metra_files::{Column, ElementType, NarrowingRule, TableOptions};
+use metra_files::{Column, ElementType, MissingValues, NarrowingRule, TableOptions};
 use parquet::arrow::ArrowWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +44,39 @@ fn vectors<T: ArrowPrimitiveType>(rows: &[&[T::Native]]) -> ArrayRef {
 fn pairs(count: usize) -> ArrayRef {
     let rows: Vec<[f32; 2]> = (0..count).map(|i| [i as f32, -(i as f32)]).collect();
     vectors::<Float32Type>(&rows.iter().map(|r| &r[..]).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_column_for_every_number_is_read() {
+    let (_folder, path) = file(vec![
+        ("age", Arc::new(Int64Array::from(vec![30, 41])) as ArrayRef),
+        (
+            "price",
+            Arc::new(Float64Array::from(vec![Some(0.5), None])) as ArrayRef,
+        ),
+        (
+            "kind",
+            Arc::new(StringArray::from(vec!["a", "b"])) as ArrayRef,
+        ),
+    ]);
+    let wanted = |vector: &str, missing| TableOptions {
+        vector: Some(vector.to_owned()),
+        missing,
+        ..options(&["kind"], &[])
+    };
+    for (vector, expected) in [("*", [30.0, 0.5]), ("price,age", [0.5, 30.0])] {
+        let table = read(&path, &wanted(vector, MissingValues::Skip)).unwrap();
+        assert_eq!(values(&*table.corpus), expected);
+        assert_eq!(table.element_type, ElementType::F64);
+        assert_eq!(texts(&table, "kind"), ["a"]);
+    }
+    let message = refusal(&path, &wanted("*", MissingValues::Error));
+    assert!(message.contains("row 1, column price: "), "{message}");
+    let message = refusal(&path, &options(&[], &[]));
+    assert!(
+        message.contains("the columns are \"age\", \"price\""),
+        "{message}"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! FAISS: an index file whose vectors are mapped on their way in, `IndexPreTransform` in front of
-//! `IndexFlatL2`, `IndexFlatIP` or any index that is there already.
+//! `IndexFlatL2`, `IndexFlatIP` (in an `IndexIDMap` where items have ids) or any index that is there already.
 //!
 //! The layout is that of `index_write.cpp` (written here as FAISS 1.15.1 does, read by 1.7.4 too): numbers as they lie in memory, little
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
@@ -26,14 +26,30 @@ pub struct FaissWriter<W: Write> {
     dim: usize,
     rows: u64,
     written: u64,
+    ids: Option<Vec<i64>>,
 }
 
 impl<W: Write> FaissWriter<W> {
-    /// An index that will hold `rows` vectors, as the plan stores them.
-    pub fn create(mut out: W, export: &Export, plan: &Plan, rows: u64) -> Result<Self> {
+    /// An index that will hold `rows` vectors, as the plan stores them; known by their numbers, or by an
+    /// id each.
+    pub fn create(
+        mut out: W,
+        export: &Export,
+        plan: &Plan,
+        rows: u64,
+        ids: Option<Vec<i64>>,
+    ) -> Result<Self> {
         let metric = metric(plan.distance())?;
         let dim = export.output_dim();
         let mut bytes = pre_transform(export, metric, rows)?;
+        if let Some(ids) = &ids {
+            if ids.len() as u64 != rows {
+                let problem = format!("expected {rows} ids, but was given {}", ids.len());
+                return Err(Error::found(FORMAT, problem));
+            }
+            bytes.extend(b"IxMp");
+            header(&mut bytes, dim, rows, metric)?;
+        }
         bytes.extend(match metric {
             0 => *b"IxFI",
             _ => *b"IxF2",
@@ -46,6 +62,7 @@ impl<W: Write> FaissWriter<W> {
             dim,
             rows,
             written: 0,
+            ids,
         })
     }
 
@@ -61,9 +78,16 @@ impl<W: Write> FaissWriter<W> {
     }
 
     /// Give back what was written to; the number of rows must be the one announced.
-    pub fn finish(self) -> Result<W> {
+    pub fn finish(mut self) -> Result<W> {
         if self.written != self.rows {
             return Err(self.wrong(self.dim));
+        }
+        if let Some(ids) = &self.ids {
+            let length = (ids.len() as u64).to_le_bytes();
+            self.out.write_all(&length).map_err(failed)?;
+            for id in ids {
+                self.out.write_all(&id.to_le_bytes()).map_err(failed)?;
+            }
         }
         Ok(self.out)
     }
@@ -256,13 +280,13 @@ mod tests {
         Plan::choose_for_model(model, &constraints).unwrap()
     }
 
-    fn written(space: Space, items: &[f32]) -> Vec<u8> {
+    fn written(space: Space, items: &[f32], ids: Option<Vec<i64>>) -> Vec<u8> {
         let model = model(3, Vec::new(), two_of_three(), space);
         let plan = faiss_plan(&model);
         let export = Export::queries(&model, &plan).unwrap();
         let rows = RowBuf::from_values(items.to_vec(), 2).unwrap();
-        let mut writer =
-            FaissWriter::create(Vec::new(), &export, &plan, rows.len() as u64).unwrap();
+        let length = rows.len() as u64;
+        let mut writer = FaissWriter::create(Vec::new(), &export, &plan, length, ids).unwrap();
         writer.push(rows.rows()).unwrap();
         writer.finish().unwrap()
     }
@@ -271,14 +295,14 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    // Both texts were printed by tests/oracles/constants/faiss_bytes.py with faiss-cpu 1.15.1.
+    // The texts were printed by tests/oracles/constants/faiss_bytes.py with faiss-cpu 1.15.1.
     #[test]
     fn bytes_are_those_of_faiss() {
         let empty = "49785054030000000000000000000000000010000000000000001000000000000101000000010000\
                      004c5472610106000000000000000000803f0000004000004040000080400000a0400000c0400200\
                      0000000000000000003f000080bf0300000002000000014978463202000000000000000000000000\
                      00100000000000000010000000000001010000000000000000000000";
-        assert_eq!(hex(&written(Space::SquaredL2, &[])), empty);
+        assert_eq!(hex(&written(Space::SquaredL2, &[], None)), empty);
         let filled = "4978505403000000020000000000000000001000000000000000100000000000010000000002000\
                       0004c5472610106000000000000000000803f0000004000004040000080400000a0400000c040020\
                       00000000000000000003f000080bf03000000020000000156\
@@ -286,7 +310,15 @@ mod tests {
                       000010000000000001000000000400000000000000\
                       0000803f000000000000003f000040bf";
         let items = [1.0, 0.0, 0.5, -0.75];
-        assert_eq!(hex(&written(Space::Cosine, &items)), filled);
+        assert_eq!(hex(&written(Space::Cosine, &items, None)), filled);
+        let named = "49785054030000000100000000000000000010000000000000001000000000000101000000010000\
+                    004c5472610106000000000000000000803f0000004000004040000080400000a0400000c0400200\
+                    0000000000000000003f000080bf03000000020000000149784d7002000000010000000000000000\
+                    00100000000000000010000000000001010000004978463202000000010000000000000000001000\
+                    000000000000100000000000010100000002000000000000000000e0400000004101000000000000\
+                    00fdffffffffffffff";
+        let found = written(Space::SquaredL2, &[7.0, 8.0], Some(vec![-3]));
+        assert_eq!(hex(&found), named);
     }
 
     #[test]
@@ -311,7 +343,7 @@ mod tests {
         let out = wrap(&model(Space::SquaredL2), &inner).unwrap();
         assert!(out.ends_with(&inner) && out.starts_with(b"IxPT"));
         // The same as if the vector had been written into a new index, but for its values' place.
-        assert_eq!(out, written(Space::SquaredL2, &[7.0, 8.0]));
+        assert_eq!(out, written(Space::SquaredL2, &[7.0, 8.0], None));
         let text = wrap(&model(Space::InnerProduct), &inner)
             .unwrap_err()
             .to_string();
@@ -340,7 +372,7 @@ mod tests {
         let model = model(3, Vec::new(), two_of_three(), Space::SquaredL2);
         let plan = faiss_plan(&model);
         let export = Export::queries(&model, &plan).unwrap();
-        let writer = || FaissWriter::create(Vec::new(), &export, &plan, 1).unwrap();
+        let writer = || FaissWriter::create(Vec::new(), &export, &plan, 1, None).unwrap();
         assert!(writer().finish().is_err());
         let mut other = writer();
         assert!(other.push(Rows::new(&[1.0, 2.0, 3.0], 3).unwrap()).is_err());

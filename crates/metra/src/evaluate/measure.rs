@@ -40,14 +40,22 @@ pub enum Measure {
 
 impl Measure {
     /// An error if one of them is not a measure of a ranking.
-    pub(super) fn check_ranked(measures: &[Measure]) -> Result<()> {
-        match measures.iter().find(|measure| measure.is_of_classes()) {
+    pub(crate) fn check_ranked(measures: &[Measure]) -> Result<()> {
+        let expected = "one of a ranking; accuracy is measured with a classifier (--classifier in the command)";
+        Measure::check(measures, expected, |measure| !measure.is_of_classes())
+    }
+
+    /// An error if one of them is not a measure of classes found.
+    pub(crate) fn check_classes(measures: &[Measure]) -> Result<()> {
+        let expected =
+            "accuracy or hierarchical, because a classifier finds classes and ranks nothing";
+        Measure::check(measures, expected, Measure::is_of_classes)
+    }
+
+    fn check(measures: &[Measure], expected: &str, fits: fn(Measure) -> bool) -> Result<()> {
+        match measures.iter().find(|measure| !fits(**measure)) {
             None => Ok(()),
-            Some(measure) => Err(Error::parameter(
-                "measure",
-                format!("one of a ranking ({measure} is measured with a classifier)"),
-                measure,
-            )),
+            Some(measure) => Err(Error::parameter("measure", expected, measure)),
         }
     }
 

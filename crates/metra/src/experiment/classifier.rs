@@ -84,10 +84,7 @@ impl Classifier {
         tree: Option<&Tree>,
         measures: &[Measure],
     ) -> Result<Vec<Vec<f64>>> {
-        if let Some(measure) = measures.iter().find(|m| !m.is_of_classes()) {
-            let expected = "accuracy or hierarchical with a classifier";
-            return Err(Error::parameter("measure", expected, measure));
-        }
+        Measure::check_classes(measures)?;
         let hierarchical = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
             (_, false) => None,
             (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, queries.1, known.1)?),

@@ -168,6 +168,10 @@ impl EvaluationSettings {
         if !measures.contains(&criterion) {
             measures.insert(0, criterion);
         }
+        match protocol {
+            Protocol::Classify(_) => Measure::check_classes(&measures)?,
+            _ => Measure::check_ranked(&measures)?,
+        }
         let judging = EvaluationSettings {
             protocol,
             measures,

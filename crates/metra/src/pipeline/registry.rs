@@ -9,6 +9,7 @@ use crate::methods::{
     Xqda,
 };
 use crate::supervision::{Supervision, SupervisionKind};
+use crate::training::parameters::did_you_mean;
 use crate::training::{AnyMethod, Method, Parameter};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -72,15 +73,8 @@ pub const ENTRIES: &[Entry] = &[
 pub fn find(name: &str) -> Result<&'static Entry> {
     ENTRIES.iter().find(|e| e.name == name).ok_or_else(|| {
         let names: Vec<&str> = ENTRIES.iter().map(|e| e.name).collect();
-        let distance = |known: &&&str| strsim::osa_distance(known, &name.to_ascii_lowercase());
-        let nearest = names.iter().min_by_key(distance);
-        let meant = nearest.filter(|known| distance(known) <= 2);
-        let meant = meant.map_or(String::new(), |known| format!("; did you mean {known}?"));
-        Error::parameter(
-            "method",
-            format!("one of {}", names.join(", ")),
-            format!("{name:?}{meant}"),
-        )
+        let found = format!("{name:?}{}", did_you_mean(name, &names));
+        Error::parameter("method", format!("one of {}", names.join(", ")), found)
     })
 }
 

@@ -185,7 +185,16 @@ pub(crate) fn unknown(name: &str, known: &[Parameter]) -> Error {
     } else {
         format!("one of {}", names.join(", "))
     };
-    Error::parameter("the name of a parameter", expected, format!("{name:?}"))
+    let found = format!("{name:?}{}", did_you_mean(name, &names));
+    Error::parameter("the name of a parameter", expected, found)
+}
+
+/// A question after a name that is nearly one of the known ones, or nothing.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+    let distance = |known: &&&str| strsim::osa_distance(known, &name.to_ascii_lowercase());
+    let nearest = known.iter().min_by_key(distance);
+    let meant = nearest.filter(|known| distance(known) <= 2);
+    meant.map_or(String::new(), |known| format!("; did you mean {known}?"))
 }
 
 /// A bound that a parameter must keep.

@@ -1,12 +1,13 @@
 //! `metra eval --cluster`: exact measures of queries against a table that is not read into memory.
 
-use super::Eval;
+use super::{Eval, print_seen};
 use crate::args::{Common, Place};
 use crate::cluster_args::{describe, say};
 use crate::print;
 use anyhow::{Result, bail, ensure};
+use metra::data::BorrowedCorpus;
 use metra::evaluate::{Bootstrap, Comparison, Evaluation, EvaluationOptions, Measure, Ties};
-use metra::model::{Model, Space};
+use metra::model::{Model, SeenRows, Space};
 use metra_engine::Ranker;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +17,9 @@ use std::time::Instant;
 struct Done {
     queries: usize,
     skipped_queries: u64,
+    /// How many of the queries the model learned from, where it keeps that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_rows: Option<SeenRows>,
     items: u64,
     measures: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,9 +92,14 @@ impl Eval {
             Some(base) => self.compared_with(base, &learned)?,
             None => Vec::new(),
         };
+        let seen_rows = match &model {
+            Some(model) => model.seen_rows(&BorrowedCorpus::new(judgement.queries())?)?,
+            None => None,
+        };
         let done = Done {
             queries: learned.queries.len(),
             skipped_queries: learned.skipped,
+            seen_rows,
             items: judgement.items(),
             measures: means(&learned),
             comparison: print::rows(&compared),
@@ -101,6 +110,7 @@ impl Eval {
         }
         let fact = format!("{} ({} skipped)", done.queries, done.skipped_queries);
         say(common, "queries", &fact)?;
+        print_seen(done.seen_rows)?;
         match self.base {
             Some(base) => print::comparison_table("measure", &base.to_string(), &compared)?,
             None => {

@@ -503,16 +503,7 @@ impl Eval {
             n => format!(", {} skipped with nothing relevant", print::count(n)),
         };
         print::fact("queries", &format!("{queries}{skipped}"))?;
-        if let Some(seen) = report.seen_rows {
-            let words = print::seen_rows(&seen);
-            match seen.is_leak() {
-                true => print::fact(
-                    "WARNING",
-                    &format!("{words}: this is not a held-out result"),
-                )?,
-                false => print::fact("held out", &words)?,
-            }
-        }
+        print_seen(report.seen_rows)?;
         if let Some(rerank) = &report.rerank {
             print::fact("re-ranked", rerank)?;
         }
@@ -578,5 +569,18 @@ fn gain(text: &str) -> Result<GradeGain, String> {
         other => Err(format!(
             "expected `linear` or `exponential`, but found {other:?}"
         )),
+    }
+}
+
+/// Say whether a result is held out, where the model keeps that.
+fn print_seen(seen: Option<SeenRows>) -> Result<()> {
+    let Some(seen) = seen else { return Ok(()) };
+    let words = print::seen_rows(&seen);
+    match seen.is_leak() {
+        true => print::fact(
+            "WARNING",
+            &format!("{words}: this is not a held-out result"),
+        ),
+        false => print::fact("held out", &words),
     }
 }

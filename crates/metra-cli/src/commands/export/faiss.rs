@@ -3,12 +3,13 @@
 use super::{Done, Export, Format};
 use crate::args::{Common, SideName};
 use crate::inputs::Columns;
-use crate::inputs::{in_file, load, model_groups, narrowing_of};
+use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
 use crate::interrupt;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
 use metra::internal::AtomicFile;
 use metra::model::{Distance, Model, Plan, Side, for_each_embedded};
+use metra_files::Column;
 use metra_stores::export::{self, FaissIndex, FaissWriter, wrap_faiss};
 use std::fs::File;
 use std::io::BufReader;
@@ -43,7 +44,7 @@ impl Export {
             (None, Some(index)) => self.wrap(&plan, &export, index)?,
             (None, None) => {
                 let target = AtomicFile::create(&self.output)?;
-                FaissWriter::create(target, &export, &plan, 0)?
+                FaissWriter::create(target, &export, &plan, 0, None)?
                     .finish()?
                     .finish()?;
                 0
@@ -68,6 +69,7 @@ impl Export {
         let columns = Columns {
             vector: self.vector.clone(),
             camera: self.camera.clone(),
+            id: self.id.clone(),
             ..Columns::default()
         };
         let rule = narrowing_of(model.narrowing.as_ref());
@@ -75,8 +77,9 @@ impl Export {
         let groups = model_groups(model, &loaded)?;
         let corpus = loaded.table.corpus.as_ref();
         let rows = corpus.len();
+        let ids = self.id.as_deref().map(|id| ids(&loaded, id)).transpose()?;
         let target = AtomicFile::create(&self.output)?;
-        let mut writer = FaissWriter::create(target, export, plan, rows)?;
+        let mut writer = FaissWriter::create(target, export, plan, rows, ids)?;
         let mut reporter = Reporter::new();
         reporter.start("add items");
         let mut done = 0;
@@ -108,5 +111,17 @@ impl Export {
         wrap_faiss(&mut target, export, plan, path, &index, &mut reader)?;
         target.finish()?;
         Ok(index.rows)
+    }
+}
+
+/// The ids of the items, which FAISS has as whole numbers.
+fn ids(loaded: &Loaded, column: &str) -> Result<Vec<i64>> {
+    match loaded.table.column(column)? {
+        Column::Integers(ids) => Ok(ids.clone()),
+        Column::Text { .. } => bail!(
+            "{}: column {column}: FAISS knows items by whole numbers, but these ids are texts; without --id \
+             items are known by the numbers of their rows",
+            loaded.table.path.display()
+        ),
     }
 }

@@ -40,8 +40,11 @@ pub(crate) struct Export {
     /// Divide by the length at the end, so that inner products of a cosine model are cosines
     #[arg(long, conflicts_with = "way")]
     normalise: bool,
-    /// Items to put into the index, mapped (.parquet, .npy, .csv, .jsonl, …); their numbers are those of
-    /// the rows
+    /// Column of ids: of the items of a FAISS index, where they are whole numbers (default: the numbers
+    /// of their rows); of the SQL table (default: id)
+    #[arg(long, value_name = "COLUMN")]
+    id: Option<String>,
+    /// Items to put into the index, mapped (.parquet, .npy, .csv, .jsonl, …)
     #[arg(
         long,
         value_name = "FILE",
@@ -84,9 +87,6 @@ pub(crate) struct Export {
         default_value = "items"
     )]
     table: String,
-    /// Its column of ids
-    #[arg(long, value_name = "NAME", help_heading = "SQL", default_value = "id")]
-    id: String,
     /// Its column of vectors, as the plan stores them
     #[arg(
         long,
@@ -206,6 +206,10 @@ impl Export {
                 "--items and --index are for FAISS: no other format holds items"
             );
         }
+        ensure!(
+            self.id.is_none() || self.items.is_some() || format == Format::Sql,
+            "--id is for items of FAISS (--items) and for SQL: nothing else here has ids"
+        );
         if format != Format::Sql {
             ensure!(
                 self.distance.is_none(),
@@ -281,7 +285,7 @@ impl Export {
         let export = export::Export::queries(model, &plan)?;
         let columns = SqlColumns {
             table: self.table.parse()?,
-            id: self.id.clone(),
+            id: self.id.clone().unwrap_or_else(|| "id".to_owned()),
             column: self.column.clone(),
         };
         let mut target = AtomicFile::create(&self.output)?;

@@ -122,6 +122,7 @@ impl Train {
         };
         if !common.json {
             print::fact("data", &report.data)?;
+            print::fact("method", &report.method)?;
         }
         let (name, count) = (
             if folds { "fold" } else { "split" },
