@@ -11,7 +11,7 @@ use metra_images::encode::{jpeg, png};
 use metra_images::sheet::{Sheet, Tile, TileFrame};
 use metra_images::{Limits, Picture};
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path};
 
 /// Broken pictures that are named; more are counted.
 const NAMED: usize = 3;
@@ -106,8 +106,11 @@ impl<'a> ImageSheet<'a> {
     }
 
     fn picture(&self, row: u64) -> Option<Picture> {
-        let place: PathBuf = self.root.join(self.paths.get(row as usize).as_ref());
-        let found = decode(&place, Limits::default());
+        let path = self.path(row);
+        let found = match stays_below(Path::new(&path)) {
+            true => decode(&self.root.join(&path), Limits::default()).map_err(|e| e.to_string()),
+            false => Err(format!("{path:?} leads out of the folder of images")),
+        };
         let mut read = self.read.borrow_mut();
         match found {
             Ok(picture) => {
@@ -115,11 +118,17 @@ impl<'a> ImageSheet<'a> {
                 Some(picture)
             }
             Err(error) => {
-                read.broken.push(error.to_string());
+                read.broken.push(error);
                 None
             }
         }
     }
+}
+
+/// Whether a path of a table stays below the folder that it is joined to.
+fn stays_below(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 /// Places of the rankings that are shown.
@@ -192,6 +201,20 @@ mod tests {
         assert_eq!(drawn.len(), 3);
         assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(pick(&rankings, &Pick::Drawn(9), 1).len(), 5);
+    }
+
+    #[test]
+    fn paths_lead_nowhere_else() {
+        assert!(
+            ["a.png", "./a/b.png"]
+                .iter()
+                .all(|path| stays_below(Path::new(path)))
+        );
+        assert!(
+            !["/etc/a.png", "../a.png", "a/../../b"]
+                .iter()
+                .any(|path| stays_below(Path::new(path)))
+        );
     }
 
     #[test]

@@ -107,9 +107,7 @@ fn main() -> ExitCode {
     interrupt::watch();
     let checked = outputs::check(&matches, common.force);
     match checked.and_then(|()| run(command.verb, &common)) {
-        Ok(code) => code,
-        // Whoever read the output has seen enough, as `head` does.
-        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
+        Ok(code) => print::ending(code),
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no output file was written");
             ExitCode::from(130)
@@ -176,11 +174,6 @@ fn whole(error: &anyhow::Error) -> String {
         }
     }
     text
-}
-
-fn reader_left(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref().map(std::io::Error::kind);
-    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 fn interrupted(error: &anyhow::Error) -> bool {

@@ -1,21 +1,80 @@
 //! How results look: tables on standard output, or one JSON document.
+//!
+//! A verb's work and its exit code do not depend on who reads: where standard output cannot be written
+//! any more, the rest is dropped, the work goes on, and [`ending`] tells it at the end.
 
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
 use metra::model::{MatchDecision, SeenRows};
 use serde::Serialize;
-use std::io::Write;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// Why standard output was given up.
+static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Print one line to standard output.
 pub(crate) fn line(text: &str) -> Result<()> {
-    writeln!(std::io::stdout().lock(), "{text}")?;
+    print(&visible(text), "\n");
     Ok(())
 }
 
 /// Print a text as it is.
 pub(crate) fn text(text: &str) -> Result<()> {
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text, "");
     Ok(())
+}
+
+fn print(text: &str, end: &str) {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    if failure.is_none() {
+        let mut out = io::stdout().lock();
+        let written = (out.write_all(text.as_bytes())).and_then(|()| out.write_all(end.as_bytes()));
+        *failure = written.err();
+    }
+}
+
+/// Whether nobody reads any more, so that a verb that only prints may end early.
+pub(crate) fn is_given_up() -> bool {
+    let failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.is_some()
+}
+
+/// The exit code of a verb that ended well: its own, unless what it printed was lost. A reader who has
+/// seen enough, as `head` has, loses nothing.
+pub(crate) fn ending(code: ExitCode) -> ExitCode {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    let failure = failure.take().or_else(|| io::stdout().flush().err());
+    match failure {
+        Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+            tracing::error!("standard output: {error}; files were written as asked for");
+            match code == ExitCode::SUCCESS {
+                true => ExitCode::FAILURE,
+                false => code,
+            }
+        }
+        _ => code,
+    }
+}
+
+/// A text whose control characters are written out: an id in a file must not steer the terminal.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\t' && c != '\n';
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match steers(c) {
+            // As JSON has it, so that a document stays one: there they stand in texts only.
+            true => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Print a JSON document.
@@ -171,6 +230,18 @@ pub(crate) fn decision(decision: &MatchDecision) -> [String; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_written_out() {
+        assert_eq!(visible("a\tb\nc"), "a\tb\nc");
+        assert_eq!(
+            visible("\u{1b}[2J\u{7f}\u{9b}x\r"),
+            "\\u001b[2J\\u007f\\u009bx\\u000d"
+        );
+        let text = serde_json::to_string("\u{9b}\u{7f}").unwrap();
+        let back: String = serde_json::from_str(&visible(&text)).unwrap();
+        assert_eq!(back, "\u{9b}\u{7f}");
+    }
 
     #[test]
     fn counts_have_commas() {

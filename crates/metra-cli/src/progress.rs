@@ -1,6 +1,7 @@
 //! Progress: a bar on a terminal, a log line every few seconds elsewhere.
 
 use crate::interrupt;
+use crate::print::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use metra::training::{Observer, Progress};
 use metra_stores::index::Stage;
@@ -72,7 +73,7 @@ pub(crate) fn bar(head: &str) -> Option<ProgressBar> {
 pub(crate) fn show(bar: &ProgressBar, done: u64, total: u64, message: String) {
     bar.set_length(total);
     bar.set_position(done);
-    bar.set_message(message);
+    bar.set_message(visible(&message).into_owned());
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
     }
@@ -99,12 +100,12 @@ impl Reporter {
 
     /// Work of a kind begins.
     pub(crate) fn start(&mut self, what: &str) {
-        self.what = what.to_owned();
+        self.what = visible(what).into_owned();
         self.last_line = Instant::now();
         if let Some(bar) = &self.bar {
             bar.set_draw_target(ProgressDrawTarget::hidden());
             bar.reset();
-            bar.set_prefix(what.to_owned());
+            bar.set_prefix(self.what.clone());
         }
     }
 

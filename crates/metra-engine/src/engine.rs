@@ -6,8 +6,9 @@
 use crate::cluster::{Cluster, JobProgress};
 use crate::error::from_engine;
 use crate::operators::{
-    EmbedWork, PassWork, ShardFile, Stage, StageExec, Work, blocks, shard_and_first,
+    EmbedWork, PassWork, ShardFile, Stage, StageExec, Work, blocks, part_name, shard_and_first,
 };
+use crate::output_folder::OutputFolder;
 use crate::payload::Payload;
 use crate::stores::{self, Place};
 use crate::table::{Cut, ShardedTable};
@@ -24,6 +25,7 @@ use metra::internal::Ready;
 use metra::internal::{PartialResult, Task};
 use metra::internal::{decode, encode};
 use metra::model::Model;
+use object_store::path::Path as StorePath;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -88,8 +90,10 @@ pub struct Embed<'a> {
     pub as_queries: bool,
     /// Whether numbers are written as f16.
     pub half: bool,
-    /// SchedulerAddress of the folder.
+    /// Address of the folder.
     pub folder: &'a str,
+    /// Whether files that lie there are replaced.
+    pub replace: bool,
 }
 
 impl Engine {
@@ -191,6 +195,8 @@ impl Engine {
         let bytes = embed.model.to_bytes()?;
         let model = self.pack(bytes);
         let folder = stores::folder(embed.folder);
+        let place = Place::parse(&folder)?;
+        let output = self.begin_folder(place, table, embed.replace)?;
         let (name, dim) = &embed.vectors;
         let work = Work::Embed(EmbedWork {
             model: self.wait(model)?,
@@ -214,7 +220,25 @@ impl Engine {
             let what = format!("rows written to {folder}");
             return Err(metra::Error::shape(what, table.len(), rows).into());
         }
+        let named = |(shard, file)| (part_name(shard), file);
+        self.wait(output.finish(written.into_iter().map(named).collect()))?;
         Ok((rows, size))
+    }
+
+    /// Begin to write the rows of a table to a folder.
+    pub(crate) fn begin_folder(
+        &self,
+        place: Place,
+        table: &ShardedTable,
+        replace: bool,
+    ) -> Result<OutputFolder<'_>> {
+        let reads = |file: &StorePath| table.reads(file);
+        self.wait(OutputFolder::begin(
+            place,
+            reads,
+            replace,
+            &self.environment,
+        ))
     }
 
     /// Carry out a plan that writes files, and tell what each shard wrote.

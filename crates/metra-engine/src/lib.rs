@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod judge;
 mod operators;
+mod output_folder;
 mod payload;
 mod shard;
 mod stores;

@@ -10,7 +10,7 @@
 
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
-use crate::operators::{AssignWork, Stage, StageExec, TARGET};
+use crate::operators::{AssignWork, Stage, StageExec, TARGET, shard_name};
 use crate::stores::Place;
 use crate::table::ShardedTable;
 use crate::{Error, Result};
@@ -20,6 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use metra::internal::Stream;
 use metra::internal::encode;
 use metra::supervision::Labels;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What was written.
@@ -42,8 +43,10 @@ pub struct Sharding<'a> {
     pub seed: u64,
     /// TableColumns to write; all where none is named.
     pub columns: Vec<String>,
-    /// SchedulerAddress of the folder.
+    /// Address of the folder.
     pub folder: &'a str,
+    /// Whether files that lie there are replaced.
+    pub replace: bool,
 }
 
 impl Engine {
@@ -52,6 +55,7 @@ impl Engine {
         let labels = Labels::from_names(&TableCorpus::names_of(self, table, sharding.label)?)?;
         let shards = deal(&labels, sharding.shards, sharding.seed)?;
         let folder = Place::parse(&format!("{}/", sharding.folder.trim_end_matches('/')))?;
+        let output = self.begin_folder(folder.clone(), table, sharding.replace)?;
         let known = encode(&(labels.names().to_vec(), shards))?;
         let work = AssignWork {
             classes: sharding.label.to_owned(),
@@ -84,8 +88,10 @@ impl Engine {
             rows: vec![0; tasks],
             bytes: 0,
         };
+        let mut files = BTreeMap::new();
         for (shard, written) in written {
             sharded.bytes += written.bytes;
+            files.insert(shard_name(shard), written.clone());
             if let Some(rows) = sharded.rows.get_mut(shard as usize) {
                 *rows += written.rows;
             }
@@ -95,6 +101,7 @@ impl Engine {
             let what = format!("rows written to {}", sharding.folder);
             return Err(metra::Error::shape(what, table.len(), found).into());
         }
+        self.wait(output.finish(files))?;
         Ok(sharded)
     }
 }

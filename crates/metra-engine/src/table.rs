@@ -4,6 +4,7 @@
 //! depend on the files only. Number and first row of each piece travel as constant columns beside
 //! its rows, since an engine hands pieces out in any order.
 
+use crate::output_folder::{self, is_of_table};
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -23,6 +24,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use futures::TryStreamExt;
+use object_store::path::Path as StorePath;
 use object_store::{ObjectMeta, ObjectStore};
 use std::ops::Range;
 use std::sync::Arc;
@@ -170,6 +172,12 @@ impl ShardedTable {
     /// Number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()
+    }
+
+    /// Whether a file of its store is one of its own.
+    pub(crate) fn reads(&self, location: &StorePath) -> bool {
+        let mut pieces = self.shards.iter().flat_map(|shard| &shard.pieces);
+        pieces.any(|piece| piece.file.location == *location)
     }
 
     /// Names of its columns.
@@ -353,11 +361,10 @@ async fn files_of(place: &Place, store: &dyn ObjectStore) -> Result<Vec<ObjectMe
         .try_collect()
         .await
         .map_err(failed)?;
-    let inside = |file: &ObjectMeta| {
-        let name = file.location.filename().unwrap_or("");
-        name.ends_with(".parquet") && !name.starts_with(['_', '.'])
-    };
-    let mut files: Vec<ObjectMeta> = listed.into_iter().filter(inside).collect();
+    let mut files: Vec<ObjectMeta> = listed.into_iter().filter(is_of_table).collect();
+    if !matches!(&files[..], [only] if only.location == place.path) {
+        output_folder::check(place, store, &files).await?;
+    }
     if files.is_empty() && !place.is_folder {
         use object_store::ObjectStoreExt;
         files.push(store.head(&place.path).await.map_err(failed)?);

@@ -7,6 +7,7 @@
 use crate::column::Cell;
 use crate::element::{ElementType, Number, Vector};
 use crate::error::{Error, Result};
+use crate::parquet_pages::ColumnPages;
 use crate::sink::{Chunk, Source, collect};
 use crate::table::{ReadProgress, Table, TableOptions, positions};
 use crate::vector_columns::VectorColumns;
@@ -28,6 +29,11 @@ use std::path::{Path, PathBuf};
 const BATCH_BYTES: usize = 4 << 20;
 /// Rows decoded at once at most, and where the dimension is not known.
 const BATCH_ROWS: usize = 2048;
+
+/// Numbers of a vector at most: 1 MiB of f32.
+const MOST_NUMBERS: usize = 1 << 18;
+/// Memory that decoding may take, however little is allowed for.
+const LEAST_MEMORY: u64 = 64 << 20;
 
 /// Which of the two formats a file has.
 #[derive(Clone, Copy)]
@@ -121,7 +127,8 @@ pub(crate) fn read(
             _ => None,
         },
     };
-    let batch_rows = match dim {
+    let mut batch_rows = match dim {
+        Some(dim) if dim > MOST_NUMBERS => return Err(too_wide(path, dim as u64)),
         Some(dim) => (BATCH_BYTES / (dim.max(1) * element.bytes())).clamp(1, BATCH_ROWS),
         None => BATCH_ROWS / 4,
     };
@@ -129,6 +136,10 @@ pub(crate) fn read(
     let mut roots: Vec<usize> = columns.iter().chain(vector.all()).copied().collect();
     roots.sort_unstable();
     roots.dedup();
+    if let Container::Parquet = container {
+        let most = options.memory.max(LEAST_MEMORY);
+        batch_rows = batch_rows.min(check_pages(path, &roots, &vector, element, most)?);
+    }
     let within = |root: &usize| roots.binary_search(root).unwrap_or(0);
     let source = ArrowSource {
         container,
@@ -143,6 +154,62 @@ pub(crate) fn read(
         roots,
     };
     collect(&source, options, progress)
+}
+
+fn too_wide(path: &Path, dim: u64) -> Error {
+    let problem = format!("expected vectors of at most {MOST_NUMBERS} numbers, but found {dim}");
+    Error::file(path, problem)
+}
+
+/// An error where decoding would take more than `most` bytes at once, for which the file's own length
+/// gives no reason; and the rows that may be decoded at once.
+fn check_pages(
+    path: &Path,
+    roots: &[usize],
+    vector: &VectorColumns,
+    element: ElementType,
+    most: u64,
+) -> Result<usize> {
+    let builder = open_parquet(path)?;
+    let (metadata, schema) = (builder.metadata(), builder.parquet_schema());
+    let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
+    let length = file.metadata().map_err(|e| Error::io(path, e))?.len();
+    let (mut pages, mut largest_text) = (0_u64, 1);
+    for leaf in 0..schema.num_columns() {
+        let root = schema.get_column_root_idx(leaf);
+        if roots.binary_search(&root).is_err() {
+            continue;
+        }
+        let found = ColumnPages::of(path, &mut file, metadata, leaf)?;
+        pages = pages.saturating_add(found.largest);
+        // A list may have any number of values.
+        let is_list = matches!(vector, VectorColumns::List(list) if *list == root);
+        let bytes = found.values.saturating_mul(element.bytes() as u64);
+        if is_list && bytes > most && bytes / 1000 > length {
+            return Err(Error::file(
+                path,
+                format!(
+                    "{length} bytes claim {} values of vectors: if that is meant, allow for {bytes} bytes \
+                     with --memory",
+                    found.values
+                ),
+            ));
+        }
+        if !is_list {
+            largest_text = largest_text.max(found.largest);
+        }
+    }
+    if pages > most {
+        let problem = format!(
+            "its pages are {pages} bytes when they are unpacked: if that is meant, allow for them with \
+             --memory"
+        );
+        return Err(Error::file(path, problem));
+    }
+    // A text of a dictionary is copied for every row that has it.
+    Ok(usize::try_from(most / largest_text)
+        .unwrap_or(usize::MAX)
+        .max(1))
 }
 
 fn open_parquet(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {

@@ -33,6 +33,7 @@ mod json_lines;
 mod lines;
 mod npy;
 mod npz;
+mod parquet_pages;
 mod read;
 mod sink;
 mod source_file;

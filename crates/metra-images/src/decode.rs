@@ -32,6 +32,11 @@ impl Default for Limits {
     }
 }
 
+/// Pixels that any file may have, and those for each byte of a longer one: a page of one colour packs into
+/// little, but a picture does not.
+const FREE_PIXELS: u64 = 16_000_000;
+const PIXELS_PER_BYTE: u64 = 40;
+
 /// Bytes per pixel that a decoder may hold at once: up to 16 for the pixels of the widest format, and as
 /// much again for what it works with.
 const BYTES_PER_PIXEL: u64 = 32;
@@ -58,15 +63,20 @@ pub fn decode(path: &Path, limits: Limits) -> Result<Picture> {
             format!("expected at most {} bytes, found {bytes}", limits.bytes),
         ));
     }
-    read(BufReader::new(file), path, limits)
+    read(BufReader::new(file), bytes, path, limits)
 }
 
 /// Read one image from memory; `path` stands in errors.
 pub fn decode_bytes(bytes: &[u8], path: &Path, limits: Limits) -> Result<Picture> {
-    read(std::io::Cursor::new(bytes), path, limits)
+    read(
+        std::io::Cursor::new(bytes),
+        bytes.len() as u64,
+        path,
+        limits,
+    )
 }
 
-fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Picture> {
+fn read(source: impl BufRead + Seek, bytes: u64, path: &Path, limits: Limits) -> Result<Picture> {
     let refused = |error: image::ImageError| Error::image(path, error.to_string());
     let mut reader = ImageReader::new(source)
         .with_guessed_format()
@@ -91,6 +101,10 @@ fn read(source: impl BufRead + Seek, path: &Path, limits: Limits) -> Result<Pict
                 limits.pixels
             ),
         ));
+    }
+    if pixels > FREE_PIXELS.max(bytes.saturating_mul(PIXELS_PER_BYTE)) {
+        let problem = format!("{width} × {height} pixels are too many for its {bytes} bytes");
+        return Err(Error::image(path, problem));
     }
     allowed.max_alloc = Some(pixels * BYTES_PER_PIXEL + LEAST_MEMORY);
     decoder.set_limits(allowed).map_err(refused)?;
@@ -174,6 +188,13 @@ mod tests {
         let found = decoded(&turned).unwrap();
         assert_eq!(found.dimensions(), (16, 32));
         assert!(found.get_pixel(8, 2)[0] < 50 && found.get_pixel(8, 29)[0] > 200);
+    }
+
+    #[test]
+    fn a_small_file_has_no_hundred_million_pixels() {
+        let plain = DynamicImage::from(GrayImage::new(9000, 9000));
+        let found = decoded(&written(&plain, ImageFormat::Png)).unwrap_err();
+        assert!(found.to_string().contains("too many for its"), "{found}");
     }
 
     #[test]

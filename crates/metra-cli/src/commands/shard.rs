@@ -59,6 +59,7 @@ impl Shard {
                 seed: self.seed,
                 columns: self.keep.clone(),
                 folder: &self.output,
+                replace: common.force,
             },
         )?;
         let done = Done {

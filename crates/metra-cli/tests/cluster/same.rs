@@ -92,6 +92,7 @@ fn sharding(folder: &str) -> Sharding<'_> {
         seed: 3,
         columns: Vec::new(),
         folder,
+        replace: false,
     }
 }
 

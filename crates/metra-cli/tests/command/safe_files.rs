@@ -188,7 +188,10 @@ fn inputs_in_many_forms_give_the_same_model() {
     assert!(error.contains("did you mean warca?"), "{error}");
     let error = folder.refused("train x.csv --vector * --label kind --set lamda=1", &[]);
     assert!(error.contains("did you mean lambda?"), "{error}");
-    let error = folder.refused("train x.csv --vector * --label kind --measures accuracy", &[]);
+    let error = folder.refused(
+        "train x.csv --vector * --label kind --measures accuracy",
+        &[],
+    );
     assert!(error.contains("--classifier"), "{error}");
     let error = folder.refused("export a.safetensors --id kind -o a.onnx", &[]);
     assert!(error.contains("--id is for items of FAISS"), "{error}");

@@ -3,7 +3,7 @@
 //! A file has the name of its shard and appears as a whole, so that a task that is run again after a
 //! loss writes the same bytes to the same place, and nothing is there twice.
 
-use super::shard_file::{ShardFile, writer};
+use super::shard_file::{ShardFile, part_name, writer};
 use crate::columns::{Names, Vectors, column};
 use crate::payload::Payload;
 use crate::stores::Place;
@@ -84,7 +84,7 @@ impl EmbedTool {
     pub(crate) fn start(&self, shard: u64) -> Result<Embedding> {
         Ok(Embedding {
             shard,
-            place: self.folder.join(&format!("part-{shard:06}.parquet")),
+            place: self.folder.join(&part_name(shard)),
             writer: None,
             rows: 0,
         })

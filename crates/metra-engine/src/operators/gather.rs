@@ -5,7 +5,7 @@
 
 use super::assign::{PLACE, TARGET};
 use super::blocks::{of_shard, schema};
-use super::shard_file::{ShardFile, writer};
+use super::shard_file::{ShardFile, shard_name, writer};
 use crate::columns::column;
 use crate::error::{from_engine, within};
 use crate::stores::Place;
@@ -57,7 +57,7 @@ async fn gather(
             rows: rows.num_rows() as u64,
             bytes: bytes.len() as u64,
         };
-        let place = folder.join(&format!("shard-{shard:05}.parquet"));
+        let place = folder.join(&shard_name(shard));
         place.write(runtime, bytes).await?;
         let parts = vec![PartialResult::Bytes(vec![(shard, 0, encode(&written)?)])];
         let blocks = of_shard(shard, parts);

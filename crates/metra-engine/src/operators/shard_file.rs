@@ -16,6 +16,16 @@ pub(crate) struct ShardFile {
     pub(crate) bytes: u64,
 }
 
+/// What the file of a training shard is called.
+pub(crate) fn shard_name(shard: u64) -> String {
+    format!("shard-{shard:05}.parquet")
+}
+
+/// What the file of a shard's mapped rows is called.
+pub(crate) fn part_name(shard: u64) -> String {
+    format!("part-{shard:06}.parquet")
+}
+
 /// A writer to memory, with so many rows in a row group.
 pub(super) fn writer(
     schema: SchemaRef,

@@ -95,7 +95,7 @@ fn text(export: &Export, name: &str) -> Result<String> {
             "    for (size_t at = 0; at < {dim}; at++) output[at] = input[at];"
         );
     }
-    let about = export.about().replace("*/", "* /");
+    let about = export.about();
     Ok(format!(
         "/* {about}. */\n#ifndef {upper}_H\n#define {upper}_H\n\n#include <math.h>\n#include \
          <stddef.h>\n\n#define {upper}_INPUT {input}\n#define {upper}_OUTPUT {output}\n\n{constants}\n/* \

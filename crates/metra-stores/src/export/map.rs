@@ -6,6 +6,9 @@ use metra::data::{ElementMap, Narrowing};
 use metra::model::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
 use std::fmt::Display;
 
+/// Numbers of an exported matrix at most: 1 GiB.
+const MOST_WEIGHTS: usize = 1 << 28;
+
 /// What is exported: the way of queries or of items, from vectors as a user has them.
 #[derive(Debug, Clone)]
 pub struct Export {
@@ -74,6 +77,14 @@ impl Export {
     fn new(model: &Model, side: Side, steps: Vec<Step>, compare: String) -> Result<Self> {
         let input_dim = Embedding::input_dim(&model.chain);
         let output_dim = (steps.iter()).try_fold(input_dim, |dim, step| step.output_dim(dim))?;
+        // Even a map that changes nothing becomes a matrix, which its model's file need not hold.
+        if input_dim.saturating_mul(output_dim) > MOST_WEIGHTS {
+            return Err(Error::unsupported(
+                "an exported file",
+                format!("a map of {input_dim} to {output_dim} numbers"),
+                "map vectors with metra embed",
+            ));
+        }
         Ok(Export {
             input_dim,
             output_dim,
@@ -81,7 +92,7 @@ impl Export {
             steps,
             indefinite: None,
             compare,
-            method: model.origin.method.clone(),
+            method: one_word(&model.origin.method),
             side,
         })
     }
@@ -180,6 +191,12 @@ impl Export {
             self.compare
         )
     }
+}
+
+/// A text for generated code: with letters, digits and `-` alone it ends no comment, in any language.
+fn one_word(text: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    text.chars().take(64).map(fit).collect()
 }
 
 /// What is added after the matrix: other programs add their offset, the map takes it away.

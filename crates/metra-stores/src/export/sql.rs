@@ -42,7 +42,7 @@ pub fn write_sql(
     let function_name = identifier(name)?;
     let mut text = format!(
         "-- {}.\n-- Way {}: the column holds {}.\n\n",
-        one_line(&export.about()),
+        export.about(),
         plan.way(),
         if plan.items_stay() {
             "the items as they are"

@@ -11,6 +11,7 @@
 //!   whose inner product is a distance (z, −½|z|²) it finds 1 %;
 //! * blocks: unchanged, by squared distance, which orders otherwise: candidates only.
 
+use super::graph_check::{self, Expected};
 use super::manifest::GraphFacts;
 use super::settings::{BuildProgress, GraphSettings, Stage};
 use crate::{Error, Result};
@@ -101,7 +102,8 @@ impl Graph {
         })
     }
 
-    /// Map the graph of so many rows, for `threads` searches at a time.
+    /// Map the graph of so many rows, for `threads` searches at a time. Unless it is `trusted`, all of it
+    /// is read first, to see whether it can be walked.
     pub(super) fn open(
         path: &Path,
         space: Space,
@@ -109,12 +111,27 @@ impl Graph {
         dim: usize,
         facts: &GraphFacts,
         threads: usize,
+        trusted: bool,
     ) -> Result<Self> {
         let settings = GraphSettings {
             connections: facts.connections,
             build_effort: facts.build_effort,
             parallel: facts.parallel,
         };
+        settings.check()?;
+        if !trusted {
+            let expected = Expected {
+                rows,
+                dim: graph_dim(space, dim),
+                metric: match space {
+                    Space::SquaredL2 | Space::Blocks { .. } => b'e',
+                    Space::InnerProduct | Space::Cosine => b'i',
+                },
+                settings: &settings,
+                longest: SAFE,
+            };
+            graph_check::check(path, &expected)?;
+        }
         let index = new_index(path, space, dim, &settings)?;
         // The library does not check that there are enough contexts for the threads that come.
         let reserved = index.reserve_capacity_and_threads(0, threads);

@@ -1,7 +1,7 @@
 //! What an index folder says of itself: `index.json`, with the length and digest of every other file.
 //!
-//! The digests are what lets a graph be mapped and walked by C++ without checks of its own: a file
-//! that is damaged, cut short or exchanged is refused before anything follows a pointer into it.
+//! The digests show damage, a file that was cut short or exchanged. Against whoever writes digests, too, a
+//! graph is looked through before it is walked (`graph_check`).
 
 use crate::{Error, Result};
 use metra::model::{Model, Space};
@@ -175,6 +175,9 @@ impl Manifest {
                 return Err(Error::file(&folder.join(MANIFEST), problem));
             }
             let bytes = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
+            if !bytes.is_file() {
+                return Err(Error::file(&path, "expected a regular file"));
+            }
             if bytes.len() != mark.bytes {
                 let problem = format!("expected {} bytes, but found {}", mark.bytes, bytes.len());
                 return Err(Error::file(&path, problem));

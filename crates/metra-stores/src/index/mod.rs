@@ -17,6 +17,8 @@ mod graph;
 #[cfg(not(feature = "index"))]
 #[path = "no_graph.rs"]
 mod graph;
+#[cfg(feature = "index")]
+mod graph_check;
 mod manifest;
 mod settings;
 mod texts;
@@ -35,6 +37,7 @@ use metra::model::{Model, Space};
 use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use texts::Texts;
 use write::check_finite;
 
@@ -72,7 +75,10 @@ pub struct LocalIndex {
     vectors: MappedCorpus,
     ids: Option<Texts>,
     labels: Option<Texts>,
-    graph: Option<Graph>,
+    /// Where the graph is, if there is one, and the graph itself once a search has asked for it.
+    graph_file: Option<PathBuf>,
+    graph: OnceLock<Graph>,
+    verify: Verify,
 }
 
 impl LocalIndex {
@@ -84,7 +90,8 @@ impl LocalIndex {
     /// Open the index in a folder, after its files were compared with what it says of them.
     pub fn open(folder: &Path, verify: Verify, progress: &mut BuildProgress<'_>) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
-        let total = manifest.files.values().map(|file| file.bytes).sum();
+        let lengths = manifest.files.values().map(|file| file.bytes);
+        let total = lengths.fold(0, u64::saturating_add);
         let mut done = 0;
         manifest.verify(folder, verify, &mut |bytes| {
             done += bytes;
@@ -109,23 +116,13 @@ impl LocalIndex {
         };
         let vectors = MappedCorpus::open(&vectors, 0, rows, manifest.dim)?;
         let (ids, labels) = (texts(IDS)?, texts(LABELS)?);
-        let graph = match (&manifest.graph, named(GRAPH)) {
-            (Some(facts), Some(path)) => Some(Graph::open(
-                &path,
-                space,
-                manifest.rows,
-                manifest.dim,
-                facts,
-                rayon::current_num_threads(),
-            )?),
-            (None, None) => None,
-            (facts, _) => {
-                let has = facts.as_ref().map_or("no graph", |_| "a graph");
-                return Err(wrong(format!(
-                    "says that there is {has}, and its files say otherwise"
-                )));
-            }
-        };
+        let graph_file = named(GRAPH);
+        if manifest.graph.is_some() != graph_file.is_some() {
+            let has = manifest.graph.as_ref().map_or("no graph", |_| "a graph");
+            return Err(wrong(format!(
+                "says that there is {has}, and its files say otherwise"
+            )));
+        }
         Ok(LocalIndex {
             folder: folder.to_owned(),
             manifest,
@@ -133,8 +130,31 @@ impl LocalIndex {
             vectors,
             ids,
             labels,
-            graph,
+            graph_file,
+            graph: OnceLock::new(),
+            verify,
         })
+    }
+
+    /// The graph, which is opened by the first search that walks it: exact search never does.
+    fn graph(&self) -> Result<&Graph> {
+        if let Some(graph) = self.graph.get() {
+            return Ok(graph);
+        }
+        let (Some(path), Some(facts)) = (&self.graph_file, &self.manifest.graph) else {
+            let problem = "has no graph to search approximately: index with --approximate";
+            return Err(Error::file(&self.folder, problem));
+        };
+        let graph = Graph::open(
+            path,
+            self.space,
+            self.manifest.rows,
+            self.manifest.dim,
+            facts,
+            rayon::current_num_threads(),
+            self.verify == Verify::Lengths,
+        )?;
+        Ok(self.graph.get_or_init(|| graph))
     }
 
     /// What is in it.
@@ -163,7 +183,7 @@ impl LocalIndex {
 
     /// How to search where nobody says: through the graph if there is one.
     pub fn usual(&self) -> Ask {
-        match self.graph {
+        match &self.graph_file {
             // Items made equally long lie in one more direction, and blocks order otherwise: the walk
             // needs to see more. Recall is in docs/guide/local-index.md.
             Some(_) => Ask::Approximate {
@@ -182,10 +202,7 @@ impl LocalIndex {
             Ask::Exact => return self.exact(queries, k),
             Ask::Approximate { effort } => effort,
         };
-        let Some(graph) = &self.graph else {
-            let problem = "has no graph to search approximately: index with --approximate";
-            return Err(Error::file(&self.folder, problem));
-        };
+        let graph = self.graph()?;
         if queries.dim() != self.vectors.dim() {
             let (expected, given) = (self.vectors.dim(), queries.dim());
             return Err(

@@ -29,6 +29,7 @@ impl Graph {
         _: usize,
         _: &GraphFacts,
         _: usize,
+        _: bool,
     ) -> Result<Self> {
         Err(absent(path))
     }

@@ -391,4 +391,97 @@ mod approximate {
             assert!(error.to_string().contains("must be between"), "{error}");
         }
     }
+
+    /// Change the graph's bytes, and its mark so that the digests agree.
+    fn forge(path: &Path, whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = whole.to_vec();
+        change(&mut bytes);
+        std::fs::write(path.join(GRAPH), &bytes).unwrap();
+        let mut manifest = Manifest::read(path).unwrap();
+        let mark = manifest::digest_file(&path.join(GRAPH), &mut |_| Ok(())).unwrap();
+        manifest.files.insert(GRAPH.to_owned(), mark);
+        manifest.write(path).unwrap();
+    }
+
+    /// Open and walk whatever lies there; a crash would end the test.
+    fn walk(path: &Path, queries: &MemoryCorpus) -> Result<Neighbours> {
+        let index = open(path)?;
+        index.search(queries, 3, Ask::Approximate { effort: 20 })
+    }
+
+    #[test]
+    fn a_forged_graph_is_refused_or_walked_and_exact_search_never_opens_it() {
+        let (items, queries) = items_and_queries(300, 4);
+        let settings = GraphSettings::default();
+        let (_folder, path) = indexed(Space::SquaredL2, &items, Some(&settings));
+        let whole = std::fs::read(path.join(GRAPH)).unwrap();
+        let exact = open(&path)
+            .unwrap()
+            .search(&queries, 3, Ask::Exact)
+            .unwrap();
+        let vectors = 8 + 300 * 4 * SET.dim();
+        let (head, levels) = (vectors + 64, vectors + 64 + 40);
+        let nodes = levels + 2 * 300;
+        // Places: rows, bytes a row, a vector, version, kinds, items, links, highest layer, entry,
+        // a layer, a key, a node's layer, its count, its first link.
+        let places = [
+            0,
+            4,
+            8,
+            vectors + 7,
+            vectors + 13,
+            vectors + 17,
+            head + 8,
+            head + 24,
+            head + 32,
+        ];
+        let in_nodes = [levels, nodes, nodes + 8, nodes + 10, nodes + 14];
+        for place in places.into_iter().chain(in_nodes) {
+            for value in [[0xff, 0xff], [0xff, 0x7f]] {
+                forge(&path, &whole, |bytes| {
+                    bytes[place..place + 2].copy_from_slice(&value)
+                });
+                let error = walk(&path, &queries).err();
+                // A vector of other values is still a vector, unless it is not a number.
+                assert!(error.is_some() || place == 8, "{place}");
+                assert_eq!(
+                    open(&path)
+                        .unwrap()
+                        .search(&queries, 3, Ask::Exact)
+                        .unwrap(),
+                    exact
+                );
+            }
+        }
+        forge(&path, &whole, |bytes| bytes.push(0));
+        assert!(
+            walk(&path, &queries)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("after its last node")
+        );
+        forge(&path, &whole, |bytes| bytes.truncate(bytes.len() - 1));
+        assert!(
+            walk(&path, &queries)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("too early")
+        );
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize
+        };
+        for _ in 0..200 {
+            let (place, value) = (vectors + next() % (whole.len() - vectors), next() as u8);
+            forge(&path, &whole, |bytes| bytes[place] = value);
+            _ = walk(&path, &queries);
+        }
+        forge(&path, &whole, |_| {});
+        walk(&path, &queries).unwrap();
+    }
 }

@@ -10,6 +10,7 @@ use super::texts::Texts;
 use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
+use metra::internal::flush_folder;
 use metra::linalg::Rows;
 use metra::model::{Embedding, Model, Space};
 use std::collections::BTreeMap;
@@ -144,6 +145,11 @@ impl IndexWriter {
         manifest.write(self.building.path())?;
         std::fs::rename(self.building.path(), &self.folder)
             .map_err(|e| Error::io(&self.folder, e))?;
+        let parent = self
+            .folder
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        flush_folder(parent.unwrap_or(Path::new("."))).map_err(|e| Error::io(&self.folder, e))?;
         // It has another name now; there is nothing left to remove.
         let _ = self.building.keep();
         Ok(manifest)

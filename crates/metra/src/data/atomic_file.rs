@@ -1,12 +1,24 @@
 //! A file that appears under its name only when it is whole.
 //!
-//! It is written beside its place and renamed at the end, so nobody ever reads half a file and an
-//! interrupted command leaves the old one as it was.
+//! It is written beside its place, flushed to the disk and renamed, and then the folder is flushed, so that
+//! nobody ever reads half a file, an interrupted command leaves the old one as it was, and a new one
+//! outlives a loss of power.
 
 use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tempfile::NamedTempFile;
+
+/// What the names of unfinished files begin and end with.
+const PREFIX: &str = ".metra-";
+const SUFFIX: &str = ".part";
+/// Age from which an unfinished file that nobody holds is left over: one that was just made may not be
+/// locked yet.
+const LEFT_OVER: Duration = Duration::from_secs(60);
 
 /// A file that appears under its name only when it is whole.
 pub struct AtomicFile {
@@ -17,12 +29,10 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Begin to write what will lie at `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(path);
+        sweep_once(folder);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".metra-").suffix(".part");
+        builder.prefix(PREFIX).suffix(SUFFIX);
         // Temporary files are private by default; a result is as open as the user's other files.
         #[cfg(unix)]
         let permissions = {
@@ -32,6 +42,8 @@ impl AtomicFile {
         #[cfg(unix)]
         builder.permissions(permissions);
         let file = (builder.tempfile_in(folder)).map_err(|e| Error::io(path, e))?;
+        // The lock ends with the process, however it ends. Where files cannot be locked, nothing is swept.
+        let _ = file.as_file().try_lock();
         Ok(AtomicFile {
             file: BufWriter::with_capacity(1 << 20, file),
             path: path.to_path_buf(),
@@ -51,10 +63,56 @@ impl AtomicFile {
         let finish = |file: BufWriter<NamedTempFile>| {
             let file = file.into_inner().map_err(|e| e.into_error())?;
             file.as_file().sync_all()?;
-            file.persist(&path).map_err(|e| e.error)
+            file.persist(&path).map_err(|e| e.error)?;
+            flush_folder(folder_of(&path))
         };
-        finish(self.file).map_err(|e| Error::io(&path, e))?;
-        Ok(())
+        finish(self.file).map_err(|e| Error::io(&path, e))
+    }
+}
+
+/// Flush a folder to the disk, so that names that were given in it stay.
+pub fn flush_folder(folder: &Path) -> std::io::Result<()> {
+    // Elsewhere folders cannot be opened as files.
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Remove files that a process which was killed left in a folder; once for every folder.
+fn sweep_once(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if swept.insert(folder.to_path_buf()) {
+        sweep(folder, LEFT_OVER);
+    }
+}
+
+/// Whatever cannot be looked at or removed stays: it is in nobody's way.
+fn sweep(folder: &Path, age: Duration) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+            continue;
+        }
+        let modified = entry.metadata().and_then(|found| found.modified());
+        let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed >= age));
+        // A file that can be locked is held by no process that writes it.
+        let file = File::options().write(true).open(entry.path());
+        if is_old && file.is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -65,5 +123,25 @@ impl Write for AtomicFile {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_what_is_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join(".metra-abcdef.part");
+        let foreign = folder.path().join(".metra-notes.txt");
+        std::fs::write(&left, "half").unwrap();
+        std::fs::write(&foreign, "mine").unwrap();
+        let writing = AtomicFile::create(&folder.path().join("a")).unwrap();
+        assert!(left.exists(), "it is too young");
+        sweep(folder.path(), Duration::ZERO);
+        assert!(!left.exists() && foreign.exists());
+        writing.finish().unwrap();
+        assert!(folder.path().join("a").exists());
     }
 }

@@ -3,9 +3,9 @@
 use super::*;
 use crate::data::{Corpus, MemoryCorpus};
 use crate::evaluate::Qrels;
+use crate::linalg::RowBuf;
 use crate::model::Space;
 use crate::random::Stream;
-use crate::search::top_k;
 use crate::supervision::{Judgement, Judgements};
 
 /// Rows of a few whole numbers: many equal rows, many tied scores.
@@ -128,6 +128,25 @@ fn sorted_grades(mut counts: PlaceCounts) -> PlaceCounts {
     counts
 }
 
+/// All scores of every query, from products of one query with all items, sorted.
+fn sorted_scores(
+    space: Space,
+    queries: &MemoryCorpus,
+    items: &MemoryCorpus,
+) -> Vec<Vec<(f32, u64)>> {
+    let prepared = Items::prepare(space, items).unwrap();
+    let (mut buffer, mut scores) = (RowBuf::empty(1), Vec::new());
+    (0..queries.len())
+        .map(|query| {
+            let block = prepared.queries(queries, vec![query]).unwrap();
+            prepared.scores(&block, &mut buffer, &mut scores).unwrap();
+            let mut sorted: Vec<(f32, u64)> = scores.iter().copied().zip(0..).collect();
+            sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            sorted
+        })
+        .collect()
+}
+
 fn check_against_sort(queries: &MemoryCorpus, items: &MemoryCorpus, disturb: f32, trec: bool) {
     let n = items.len();
     let truth = random_truth(queries.len() as usize, n, 11);
@@ -136,21 +155,10 @@ fn check_against_sort(queries: &MemoryCorpus, items: &MemoryCorpus, disturb: f32
     let tie_rank = trec.then_some(ranks.as_slice());
     for space in Space::ALL {
         let found = count(space, queries, items, &truth, tie_rank, disturb);
-        // Whole numbers: every score is exact in f32, except that the mean which squared Euclid
-        // subtracts is not. Scores of search come from products of the same kind, so that they are
-        // the same numbers up to |q|², which could merge two; the inner product has no such part.
-        if space == Space::SquaredL2 {
-            continue;
-        }
-        let all = top_k(space, queries, items, n as usize, false).unwrap();
+        let all = sorted_scores(space, queries, items);
         for (query, counts) in found.into_iter().enumerate() {
-            let scores: Vec<(f32, u64)> = all
-                .scores_of(query)
-                .iter()
-                .copied()
-                .zip(all.ids_of(query).iter().copied())
-                .collect();
-            let expected = oracle(&scores, &truth.0[query], tie_rank);
+            let scores = &all[query];
+            let expected = oracle(scores, &truth.0[query], tie_rank);
             assert_eq!(
                 sorted_grades(counts),
                 sorted_grades(expected),
@@ -233,17 +241,12 @@ fn a_single_relevant_item_and_an_outlier() {
             None,
             0.0,
         );
-        let all = top_k(Space::InnerProduct, &queries, &items, 1500, false).unwrap();
+        let all = sorted_scores(Space::InnerProduct, &queries, &items);
         for (query, counts) in found.into_iter().enumerate() {
-            let scores: Vec<(f32, u64)> = all
-                .scores_of(query)
-                .iter()
-                .copied()
-                .zip(all.ids_of(query).iter().copied())
-                .collect();
+            let scores = &all[query];
             let mut judged = Judged::default();
             Qrels(&judgements).judge(query, &mut judged);
-            assert_eq!(counts, oracle(&scores, &judged, None));
+            assert_eq!(counts, oracle(scores, &judged, None));
         }
     }
 }

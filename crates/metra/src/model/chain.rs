@@ -5,6 +5,13 @@ use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
 
+/// Numbers of a vector at most, before, between and after the steps: a step such as χ² multiplies them
+/// without a byte in the model's file.
+const MOST_NUMBERS: usize = 1 << 18;
+
+/// Numbers that are worked on at once between the steps: 256 MiB.
+const AT_ONCE: usize = 1 << 26;
+
 /// One step of preprocessing, with what was fitted for it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
@@ -174,9 +181,24 @@ impl Chain {
     }
 
     fn prepared_dim(&self) -> Result<usize> {
-        self.steps
-            .iter()
-            .try_fold(self.input_dim, |dim, step| step.output_dim(dim))
+        self.widths().map(|(prepared, _)| prepared)
+    }
+
+    /// Numbers of a vector after the steps, and the most that it has on the way.
+    fn widths(&self) -> Result<(usize, usize)> {
+        let (mut dim, mut widest) = (self.input_dim, self.input_dim);
+        for step in &self.steps {
+            dim = step.output_dim(dim)?;
+            widest = widest.max(dim);
+        }
+        match widest > MOST_NUMBERS {
+            true => Err(Error::shape(
+                "dimension of a vector and of what the steps make of it",
+                format!("at most {MOST_NUMBERS}"),
+                widest,
+            )),
+            false => Ok((dim, widest)),
+        }
     }
 
     /// The steps of preprocessing.
@@ -214,6 +236,34 @@ impl Chain {
         if self.steps.is_empty() {
             return self.map.apply(first, side, batch.rows, out);
         }
+        let (rows, (_, widest)) = (batch.rows, self.widths()?);
+        let block = (AT_ONCE / widest.max(1)).max(1);
+        if rows.len() <= block {
+            return self.embed_block(first, side, batch, out);
+        }
+        let mut mapped = RowBuf::empty(1);
+        for start in (0..rows.len()).step_by(block) {
+            let end = rows.len().min(start + block);
+            let part = Batch {
+                rows: rows.slice(start, end),
+                groups: batch.groups.map(|groups| &groups[start..end]),
+            };
+            self.embed_block(first + start as u64, side, &part, &mut mapped)?;
+            if start == 0 {
+                out.clear(mapped.dim());
+            }
+            out.extend(mapped.rows());
+        }
+        Ok(())
+    }
+
+    fn embed_block(
+        &self,
+        first: u64,
+        side: Side,
+        batch: &Batch<'_>,
+        out: &mut RowBuf,
+    ) -> Result<()> {
         out.clear(self.input_dim);
         out.extend(batch.rows);
         for step in &self.steps {

@@ -23,6 +23,7 @@ const KEY: &str = "metra";
 /// Headers hold a few tensors' names and the settings; 4 MB is far beyond any of ours.
 const MAX_HEADER: u64 = 4 << 20;
 const MAX_TENSORS: usize = 256;
+const MAX_STEPS: usize = 64;
 const MAX_FILE: u64 = 64 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -297,8 +298,14 @@ impl Model {
         let path = path.as_ref();
         use std::io::Read;
         let io = |e| Error::io(path, e);
+        // Looked at before it is opened: to open a pipe waits for its writer, and a device never ends.
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        if !metadata.is_file() {
+            let problem = "expected a regular file, but it is a folder, a device or a pipe";
+            return Err(Error::Model(format!("{}: {problem}", path.display())));
+        }
+        let len = metadata.len();
         let mut file = std::fs::File::open(path).map_err(io)?;
-        let len = file.metadata().map_err(io)?.len();
         let mut start = [0; 8];
         let mut read = 0;
         while read < 8 {
@@ -480,6 +487,20 @@ fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
                 .map(|shift| Narrowing { shift, scale })
         })
         .transpose()?;
+    if header.steps.len() > MAX_STEPS {
+        return Err(Error::Model(format!(
+            "it has {} steps, at most {MAX_STEPS} are allowed",
+            header.steps.len()
+        )));
+    }
+    // It is shown and written into other files.
+    let method = &header.origin.method;
+    let in_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if method.len() > 64 || !method.chars().all(in_word) {
+        return Err(Error::Model(format!(
+            "expected the name of a method, but found {method:?}"
+        )));
+    }
     let mut steps = Vec::new();
     for (number, step) in header.steps.into_iter().enumerate() {
         let name = |part: &str| format!("step.{number}.{part}");

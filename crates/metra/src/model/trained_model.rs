@@ -5,7 +5,7 @@ use super::{Chain, Embedding, SeenRows, TrainingRows};
 use crate::data::{Corpus, Narrowing};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// A learned metric as it is saved.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,8 +154,9 @@ impl Model {
         if !outputs.is_empty() && outputs.len() != numbers {
             return Err(Error::shape("names of outputs", numbers, outputs.len()));
         }
+        let mut known = HashSet::with_capacity(outputs.len());
         for (place, name) in outputs.iter().enumerate() {
-            if name.is_empty() || outputs[..place].contains(name) {
+            if name.is_empty() || !known.insert(name) {
                 return Err(Error::Data(format!(
                     "names of outputs: expected different ones, but {name:?} stands for number \
                      {place} and is empty or stands for another too"

@@ -1,17 +1,13 @@
 //! Re-ranks the candidates of an approximate index by the exact metric.
 //!
-//! Scores are worked out pair by pair in f64, from differences where the space has them: there are
-//! too few candidates for a matrix product to pay, nothing has to be prepared over all items, and
-//! items far from the origin lose no digits. They agree with those of [`super::top_k`] up to f32's
-//! rounding.
+//! There are too few candidates for a matrix product to pay, and nothing has to be prepared over all items.
+//! Their scores are those of [`super::top_k`].
 
+use super::exact::sorted;
 use crate::data::{Corpus, RowId};
-use crate::linalg::{RowBuf, block_distance, vectorized};
+use crate::linalg::RowBuf;
 use crate::model::Space;
 use crate::{Error, Result};
-
-/// Running sums that the compiler keeps in vector registers; their order is fixed.
-const LANES: usize = 8;
 
 /// The `k` nearest of some items to one embedded query, with their scores; ties by the smaller row
 /// number. All of them where there are fewer than `k`. `buffer` takes the items' vectors and may be
@@ -46,52 +42,11 @@ pub fn nearest_among(
     }
     space.check(query.len())?;
     items.gather(candidates, buffer)?;
-    let mut found = Vec::with_capacity(candidates.len());
-    for (id, item) in candidates.iter().zip(buffer.rows().iter()) {
-        let score = score(space, query, item);
-        if !score.is_finite() {
-            return Err(Error::Score {
-                query: 0,
-                item: items.origin(*id),
-                score,
-            });
-        }
-        found.push((*id, score));
-    }
-    found.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-    found.truncate(k);
-    Ok(found)
-}
-
-/// Smaller is nearer. A cosine with a vector of length 0 is NaN.
-fn score(space: Space, query: &[f32], item: &[f32]) -> f32 {
-    vectorized(
-        #[inline(always)]
-        || match space {
-            Space::SquaredL2 => sum(query, item, |a, b| (a - b) * (a - b)) as f32,
-            Space::InnerProduct => -sum(query, item, |a, b| a * b) as f32,
-            Space::Cosine => {
-                let lengths = sum(query, query, |a, b| a * b) * sum(item, item, |a, b| a * b);
-                (-sum(query, item, |a, b| a * b) / lengths.sqrt()) as f32
-            }
-            Space::Blocks { size } => block_distance(query, item, size as usize),
-        },
-    )
-}
-
-#[inline(always)]
-fn sum(left: &[f32], right: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
-    let (left_lanes, left_rest) = left.as_chunks::<LANES>();
-    let (right_lanes, right_rest) = right.as_chunks::<LANES>();
-    let mut sums = [0.0_f64; LANES];
-    for (left, right) in left_lanes.iter().zip(right_lanes) {
-        for lane in 0..LANES {
-            sums[lane] += term(f64::from(left[lane]), f64::from(right[lane]));
-        }
-    }
-    let rest = left_rest.iter().zip(right_rest);
-    let rest: f64 = rest.map(|(a, b)| term(f64::from(*a), f64::from(*b))).sum();
-    sums.iter().sum::<f64>() + rest
+    sorted(space, query, candidates, buffer.rows(), k).map_err(|(item, score)| Error::Score {
+        query: 0,
+        item: items.origin(item),
+        score,
+    })
 }
 
 #[cfg(test)]
@@ -121,7 +76,7 @@ mod tests {
                 let ids: Vec<RowId> = found.iter().map(|(id, _)| *id).collect();
                 assert_eq!(ids, exact.ids_of(number), "{space}, query {number}");
                 for ((_, score), expected) in found.iter().zip(exact.scores_of(number)) {
-                    assert!((score - expected).abs() <= 1e-5 * expected.abs().max(1.0));
+                    assert_eq!(score, expected);
                 }
             }
         }

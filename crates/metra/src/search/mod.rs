@@ -1,12 +1,14 @@
 //! Exact search: which items lie nearest to a query.
 //!
 //! Items and queries are embedded vectors; a [`crate::model::Space`] compares them. Scores come
-//! from blocked matrix products (`scores`), which the evaluation shares, so that what is searched
-//! and what is judged are the same numbers. `attributes` searches where every number has a name.
+//! from blocked matrix products (`scores`), which the evaluation shares; a search then puts the nearest into
+//! the order of scores in f64 (`exact`), which differs where f32 cannot tell items apart. `attributes`
+//! searches where every number has a name.
 
 mod attributes;
 mod candidates;
 pub(crate) mod distributed;
+mod exact;
 mod model_search;
 mod rerank;
 pub(crate) mod scores;

@@ -55,6 +55,8 @@ pub(crate) struct Items<'a> {
 /// Queries made ready to be scored.
 pub(crate) struct QueryBlock {
     rows: RowBuf,
+    /// The queries as they were given.
+    originals: RowBuf,
     ids: Vec<RowId>,
     /// Squared lengths of the converted queries.
     squared: Vec<f64>,
@@ -149,6 +151,16 @@ impl<'a> Items<'a> {
         self.corpus.dim()
     }
 
+    /// The items as they were given.
+    pub(super) fn corpus(&self) -> &dyn Corpus {
+        self.corpus
+    }
+
+    /// Largest length of a converted item.
+    pub(super) fn largest(&self) -> f64 {
+        self.largest
+    }
+
     /// How they are compared.
     pub(crate) fn space(&self) -> Space {
         self.space
@@ -190,6 +202,7 @@ impl<'a> Items<'a> {
     pub(crate) fn queries(&self, corpus: &dyn Corpus, ids: Vec<RowId>) -> Result<QueryBlock> {
         let mut rows = RowBuf::empty(self.dim());
         corpus.gather(&ids, &mut rows)?;
+        let originals = rows.clone();
         let mut squared = Vec::with_capacity(ids.len());
         for (place, id) in ids.iter().enumerate() {
             self.convert(rows.row_mut(place), corpus.origin(*id), "query")?;
@@ -199,6 +212,7 @@ impl<'a> Items<'a> {
         values.resize(ids.len().next_multiple_of(QUERY_STEP) * self.dim(), 0.0);
         Ok(QueryBlock {
             rows: RowBuf::from_values(values, self.dim())?,
+            originals,
             ids,
             squared,
         })
@@ -381,6 +395,24 @@ impl QueryBlock {
     /// Row numbers of the queries.
     pub(crate) fn ids(&self) -> &[RowId] {
         &self.ids
+    }
+
+    /// A query as it was given.
+    pub(super) fn original(&self, place: usize) -> &[f32] {
+        self.originals.row(place)
+    }
+
+    /// A block of one query of this one.
+    pub(super) fn alone(&self, place: usize) -> Result<QueryBlock> {
+        let dim = self.rows.dim();
+        let mut values = self.rows.row(place).to_vec();
+        values.resize(QUERY_STEP * dim, 0.0);
+        Ok(QueryBlock {
+            rows: RowBuf::from_values(values, dim)?,
+            originals: RowBuf::from_values(self.original(place).to_vec(), dim)?,
+            ids: vec![self.ids[place]],
+            squared: vec![self.squared[place]],
+        })
     }
 
     /// Squared length of a converted query.

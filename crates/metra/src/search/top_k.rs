@@ -3,8 +3,10 @@
 //! Blocks of queries run side by side; inside a block, tiles of items are scored by one matrix
 //! product and each row is compared with the query's k-th score so far. Almost nothing passes that
 //! comparison, so it is a vectorised look at 32 scores at a time; what passes goes to a small
-//! reservoir that is cut back to k when it is full.
+//! reservoir that is cut back to k and a few more when it is full. At the end these are put into the order of
+//! scores in f64 (`exact`).
 
+use super::exact::{Settle, kept};
 use super::scores::{Items, QueryBlock, TILE, check_dimensions, ordered, score_of};
 use crate::data::{Corpus, RowId};
 use crate::linalg::{RowBuf, vectorized};
@@ -127,7 +129,8 @@ fn search_block(
     if k == 0 {
         return Ok(vec![Vec::new(); queries.ids().len()]);
     }
-    let mut nearest: Vec<Reservoir> = queries.ids().iter().map(|_| Reservoir::new(k)).collect();
+    let reservoir = |_: &RowId| Reservoir::new(kept(k));
+    let mut nearest: Vec<Reservoir> = queries.ids().iter().map(reservoir).collect();
     let (mut buffer, mut tile_scores) = (RowBuf::empty(items.dim()), Vec::new());
     let mut passed = [0_u32; STRETCH];
     for tile in 0..items.tiles() {
@@ -149,14 +152,19 @@ fn search_block(
             }
         }
     }
-    let nearest = nearest.into_iter().enumerate();
-    let found = nearest.map(|(place, reservoir)| {
-        let squared = queries.squared(place);
-        let kept = reservoir.finish();
-        kept.map(|(score, item)| (u64::from(item), items.reported(score, squared)))
-            .collect()
-    });
-    Ok(found.collect())
+    let mut found = Vec::with_capacity(nearest.len());
+    for (place, reservoir) in nearest.into_iter().enumerate() {
+        let query = queries.ids()[place];
+        let settle = Settle {
+            items,
+            queries,
+            place,
+            k,
+            skip: &|item| skip(query, item),
+        };
+        found.push(settle.nearest(reservoir.finish(), &mut buffer, &mut tile_scores)?);
+    }
+    Ok(found)
 }
 
 /// Turn products into scores in the looks where one is nearer than `worst`, and write the places of
@@ -218,10 +226,11 @@ impl Reservoir {
         self.keys.truncate(self.k);
     }
 
-    fn finish(mut self) -> impl Iterator<Item = (f32, u32)> {
+    fn finish(mut self) -> Vec<(f32, u32)> {
         self.keys.sort_unstable();
         self.keys.truncate(self.k);
-        self.keys.into_iter().map(|key| (score_of(key), key as u32))
+        let found = self.keys.into_iter();
+        found.map(|key| (score_of(key), key as u32)).collect()
     }
 }
 

@@ -17,8 +17,12 @@ use metra::experiment::compare::{Log, Results};
 use metra_images::encode::{jpeg, png};
 use metra_images::sheet::Sheet;
 use metra_report::{SheetGroup, SheetPicture};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// What the two kinds of sheets are called.
+const DRAWN: &str = "drawn";
+const WORST: &str = "worst";
 /// Answers shown.
 const ANSWERS: usize = 10;
 /// Height of thumbnails in pixels.
@@ -83,15 +87,12 @@ impl Sheeted {
             return Ok(metra_report::Sheets::default());
         };
         let folder = folder.join("sheets");
-        // Sheets of an earlier run with other queries would be taken for this one's.
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        }
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        remove_sheets(&folder).with_context(|| folder.display().to_string())?;
         let count = self.sheet_queries;
         let chosen = [
-            ("drawn", "Drawn at random".to_owned(), Pick::Drawn(count)),
-            ("worst", format!("Worst of {best}"), Pick::Worst(count)),
+            (DRAWN, "Drawn at random".to_owned(), Pick::Drawn(count)),
+            (WORST, format!("Worst of {best}"), Pick::Worst(count)),
         ];
         let mut groups = Vec::new();
         let (mut bytes, mut left_out) = (0, 0);
@@ -104,7 +105,7 @@ impl Sheeted {
                 interrupt::check()?;
                 let (sheet, caption) = one(&album, &methods, &ranked[place]);
                 let picture = sheet.draw()?;
-                let file = folder.join(format!("{word}_{:02}.png", number + 1));
+                let file = folder.join(sheet_name(word, number));
                 write_bytes(&file, &png(&picture)?)?;
                 let jpeg = jpeg(&picture, QUALITY)?;
                 if bytes + jpeg.len() > MOST_BYTES {
@@ -181,4 +182,22 @@ fn one(album: &ImageSheet<'_>, methods: &Methods, shown: &Ranking) -> (Sheet, St
     }
     let caption = format!("{}. {}.", album.path(shown.query), ranks.join("; "));
     (sheet, caption)
+}
+
+fn sheet_name(word: &str, number: usize) -> String {
+    format!("{word}_{:02}.png", number + 1)
+}
+
+/// Remove sheets of an earlier run, which would be taken for this one's; nothing else that lies there.
+fn remove_sheets(folder: &Path) -> std::io::Result<()> {
+    for word in [DRAWN, WORST] {
+        for number in 0.. {
+            match std::fs::remove_file(folder.join(sheet_name(word, number))) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }

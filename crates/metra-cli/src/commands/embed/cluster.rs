@@ -46,6 +46,7 @@ impl Embed {
                 as_queries: self.side(&model)? == Side::Query,
                 half: self.f16,
                 folder: &output,
+                replace: common.force,
             },
         )?;
         let done = Done {

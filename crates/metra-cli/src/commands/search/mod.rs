@@ -207,6 +207,9 @@ impl Search {
             return print::json(&answers);
         }
         for answer in &answers {
+            if print::is_given_up() {
+                break;
+            }
             print::line(&format!("query {}", answer.query))?;
             for (rank, hit) in answer.items.iter().enumerate() {
                 let label = hit.label.as_deref().unwrap_or("");
