@@ -1,12 +1,11 @@
 //! Learning from a table: the library's pipeline on rows that an engine reads, with a checkpoint file.
 
+use crate::Result;
 use crate::corpus::TableCorpus;
 use crate::engine::Engine;
 use crate::table::ShardedTable;
-use crate::{Error, Result};
-use metra::internal::{AtomicFile, Checkpoint, Rounds, decode, encode};
+use metra::internal::{Checkpoint, CheckpointFile, Rounds, encode};
 use metra::{Dataset, Model, Pipeline};
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// What to learn, and how.
@@ -43,16 +42,22 @@ impl Engine {
         };
         let data = Dataset::builder(&corpus).labels(labels).groups(groups);
         let data = data.build()?;
-        let file = CheckpointFile {
-            path: fit.checkpoint,
-            key: key(fit, &data)?,
-        };
+        let key = key(fit, &data)?;
+        let file = fit.checkpoint.map(|path| CheckpointFile::new(path, key));
         let mut keep = |state: &Checkpoint| {
-            file.write(state)?;
+            if let Some(file) = &file {
+                file.write(state)?;
+            }
             after(state);
             Ok(())
         };
-        let resumed = file.read()?;
+        let resumed: Option<Checkpoint> = match &file {
+            Some(file) => file.read()?,
+            None => None,
+        };
+        if let Some(state) = &resumed {
+            tracing::info!("going on after round {} of the checkpoint", state.done);
+        }
         let model = (fit.pipeline).fit_distributed(&data, fit.seed, fit.rounds, resumed, &mut keep);
         Ok(model?)
     }
@@ -70,60 +75,4 @@ fn key(fit: &Fit<'_>, data: &Dataset<'_>) -> Result<[u8; 32]> {
         env!("CARGO_PKG_VERSION"),
     );
     Ok(*blake3::hash(&encode(&all)?).as_bytes())
-}
-
-/// Keeps the state of a training in a file.
-struct CheckpointFile<'a> {
-    path: Option<&'a Path>,
-    key: [u8; 32],
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeyedCheckpoint {
-    key: [u8; 32],
-    state: Checkpoint,
-}
-
-impl CheckpointFile<'_> {
-    fn read(&self) -> Result<Option<Checkpoint>> {
-        let Some(file) = self.path else {
-            return Ok(None);
-        };
-        let wrong = |problem: &str| Error::table(file.display().to_string(), problem);
-        let bytes = match std::fs::read(file) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong(&error.to_string())),
-        };
-        let whole = bytes.split_last_chunk::<32>();
-        let whole = whole.filter(|(kept, digest)| blake3::hash(kept).as_bytes() == *digest);
-        let (kept, _) = whole.ok_or_else(|| wrong("is no checkpoint, or a damaged one"))?;
-        let kept: KeyedCheckpoint = decode(kept)?;
-        if kept.key != self.key {
-            return Err(wrong(
-                "is the checkpoint of another training (data, settings, seed or version differ): \
-                 remove it, or name another file",
-            ));
-        }
-        tracing::info!(
-            "going on after round {} of {}",
-            kept.state.done,
-            file.display()
-        );
-        Ok(Some(kept.state))
-    }
-
-    /// The file is replaced as a whole.
-    fn write(&self, state: &Checkpoint) -> metra::Result<()> {
-        let Some(file) = self.path else {
-            return Ok(());
-        };
-        let mut bytes = encode(&KeyedCheckpoint {
-            key: self.key,
-            state: state.clone(),
-        })?;
-        let digest = blake3::hash(&bytes);
-        bytes.extend_from_slice(digest.as_bytes());
-        AtomicFile::write_all(file, &bytes)
-    }
 }

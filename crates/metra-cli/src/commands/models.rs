@@ -16,6 +16,12 @@ pub(crate) struct Models {
 impl Models {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let all = models(&Address::parse(&self.database)?)?;
+        for schema in &all.unreadable {
+            tracing::warn!(
+                "schema {schema}: its models are not listed, because this user may not read them"
+            );
+        }
+        let all = all.models;
         if common.json {
             return print::json(&all);
         }

@@ -17,6 +17,7 @@ mod leaks;
 #[cfg(feature = "images")]
 mod people;
 mod plans;
+mod production;
 mod safe_files;
 #[cfg(feature = "images")]
 mod sheets;

@@ -186,8 +186,9 @@ fn shoot(site: Site, folder: &Path) -> Vec<String> {
     let shoot = |version: u64| {
         served.show(version);
         let address = served.address;
-        let line =
-            format!("pages shoot http://{address}/ -o shots --width {width} --height {height}");
+        let line = format!(
+            "pages shoot http://{address}/ -o shots --no-sandbox --width {width} --height {height}"
+        );
         let taken = json(folder, &line);
         let file = Path::new(taken[0]["file"].as_str().unwrap());
         file.file_name().unwrap().to_string_lossy().into_owned()
@@ -290,7 +291,7 @@ fn a_page_that_does_not_come_is_an_error_and_leaves_nothing() {
         .unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let line = format!(
-        "pages shoot http://{closed}/ http://{}/ -o shots --timeout 5 --json",
+        "pages shoot http://{closed}/ http://{}/ -o shots --no-sandbox --timeout 5 --json",
         silent.local_addr().unwrap()
     );
     let output = run(folder.path(), &line);

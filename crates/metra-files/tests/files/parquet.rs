@@ -80,6 +80,34 @@ fn a_column_for_every_number_is_read() {
 }
 
 #[test]
+fn a_small_file_does_not_take_much_memory() {
+    // Twenty million equal numbers in one list: a few hundred bytes of runs.
+    let mut lists = arrow_array::builder::ListBuilder::new(Float32Builder::new());
+    lists.values().append_slice(&vec![0.0; 20_000_000]);
+    lists.append(true);
+    let (_folder, path) = file(vec![("vector", Arc::new(lists.finish()))]);
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length < 20_000, "{length}");
+    let little = TableOptions {
+        memory: 1,
+        ..TableOptions::default()
+    };
+    let message = refusal(&path, &little);
+    assert!(
+        message.contains("claim 20000000 values of vectors"),
+        "{message}"
+    );
+    // A width that no vector has.
+    let wide = vectors::<Float32Type>(&[&vec![0.0; 300_000]]);
+    let (_folder, path) = file(vec![("vector", wide)]);
+    let message = refusal(&path, &TableOptions::default());
+    assert!(
+        message.contains("at most 262144 numbers, but found 300000"),
+        "{message}"
+    );
+}
+
+#[test]
 fn every_number_type_is_read() {
     let h = f16::from_f32;
     for (array, element) in [

@@ -3,7 +3,8 @@
 //! One process per screenshot, with a profile of its own that is thrown away: nothing is remembered between
 //! shots, and a browser that is open is left alone. Addresses are arguments, never words of a shell, and
 //! must begin with http, https or file, so that none is taken for a flag. The picture is written beside its
-//! place and renamed, so that a reader never sees half of it. A browser that does not end in time is killed.
+//! place and renamed, so that a reader never sees half of it. A browser that does not end in time is killed,
+//! and its helper processes end with it.
 
 use super::times::file_name;
 use crate::{Error, Limits, Result, decode};
@@ -33,6 +34,8 @@ pub struct Shot {
     pub timeout: Duration,
     /// Run without Chromium's sandbox, which root cannot have.
     pub no_sandbox: bool,
+    /// The only hosts that the page may load from; any where none is named.
+    pub hosts: Vec<String>,
     /// More flags for the browser.
     pub flags: Vec<String>,
 }
@@ -45,6 +48,7 @@ impl Default for Shot {
             wait: None,
             timeout: Duration::from_secs(60),
             no_sandbox: false,
+            hosts: Vec::new(),
             flags: Vec::new(),
         }
     }
@@ -167,7 +171,16 @@ impl Browser {
         if let Some(wait) = shot.wait {
             command.arg(format!("--virtual-time-budget={}", wait.as_millis()));
         }
+        if !shot.hosts.is_empty() {
+            command.arg(host_rules(&shot.hosts)?);
+        }
         command.args(&shot.flags).arg(address);
+        // A group of its own, so that its helpers can be ended with it.
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt;
+            command.process_group(0);
+        }
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -204,6 +217,8 @@ impl Browser {
             }
             std::thread::sleep(LOOK);
         };
+        // Helpers that outlive it hold its pipe open.
+        end_group(&child);
         let output = output
             .and_then(|thread| thread.join().ok())
             .unwrap_or_default();
@@ -230,11 +245,35 @@ impl Browser {
     }
 }
 
-/// Kill the browser and wait for it, so that no process is left. Its helpers end when it is gone.
+/// Kill the browser with its helpers and wait for it, so that no process is left.
 fn end(child: &mut Child) {
+    end_group(child);
     // It may have ended by itself just now.
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// Kill what is left of a browser's group of processes.
+fn end_group(child: &Child) {
+    #[cfg(unix)]
+    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+        // There may be none left.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+/// The flag by which the browser finds no host but these.
+fn host_rules(hosts: &[String]) -> Result<String> {
+    let mut rules = "--host-resolver-rules=MAP * ~NOTFOUND".to_owned();
+    for host in hosts {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]*".contains(c);
+        if host.is_empty() || !host.chars().all(fits) {
+            let problem = format!("expected the name of a host, found {host:?}");
+            return Err(Error::Browser { problem });
+        }
+        rules.push_str(&format!(" , EXCLUDE {host}"));
+    }
+    Ok(rules)
 }
 
 fn flag(name: &str, path: &Path) -> OsString {
@@ -311,6 +350,7 @@ mod tests {
         let address = "http://localhost/;touch$IFS-x?a=1&b=`id`";
         let shot = Shot {
             no_sandbox: true,
+            hosts: vec!["localhost".to_owned(), "*.example.org".to_owned()],
             wait: Some(Duration::from_millis(1500)),
             ..small()
         };
@@ -330,6 +370,7 @@ mod tests {
             "--window-size=4,3 ",
             "--no-sandbox ",
             "--virtual-time-budget=1500 ",
+            "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE *.example.org ",
         ] {
             assert!(flags.contains(flag), "{flags}");
         }
@@ -366,6 +407,41 @@ mod tests {
         );
         let stopped = refused("exec sleep 30", &small(), &AtomicBool::new(true));
         assert!(stopped.contains("interrupted"), "{stopped}");
+        let named = Shot {
+            hosts: vec!["a , EXCLUDE *".to_owned()],
+            ..small()
+        };
+        assert!(refused("exit 0", &named, &stop).contains("the name of a host"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn helpers_do_not_outlive_the_browser() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let quick = Shot {
+            timeout: Duration::from_millis(300),
+            ..small()
+        };
+        // One browser is killed, the other ends by itself; the helper of each writes its number.
+        for lines in ["exec sleep 30", "exit 0"] {
+            let helper = "sleep 30 & echo $! > ${0%browser}helper";
+            let browser = script(folder.path(), &format!("{helper}\n{lines}"));
+            let began = Instant::now();
+            let shot = browser.shoot("http://localhost/", folder.path(), &quick, &stop);
+            assert!(shot.is_err() && began.elapsed() < Duration::from_secs(20));
+            let helper = std::fs::read_to_string(folder.path().join("helper")).unwrap();
+            let status = format!("/proc/{}/status", helper.trim());
+            let gone = || {
+                let status = std::fs::read_to_string(&status);
+                status.map_or(true, |status| status.contains("(zombie)"))
+            };
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while !gone() && Instant::now() < deadline {
+                std::thread::sleep(LOOK);
+            }
+            assert!(gone(), "{lines}");
+        }
     }
 
     #[test]

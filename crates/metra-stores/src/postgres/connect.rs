@@ -29,9 +29,16 @@ impl Address {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Read `postgres://user:password@host:port/database?sslmode=…`. Without a password in it, the
-    /// environment variable PGPASSWORD is used.
+    /// Read `postgres://user:password@host:port/database?sslmode=…`. What it does not say is taken from the
+    /// environment as libpq does: PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD, PGPASSFILE, PGSSLMODE,
+    /// PGSSLROOTCERT, PGCONNECT_TIMEOUT, PGOPTIONS, PGAPPNAME.
     pub fn parse(text: &str) -> Result<Self> {
+        Self::with_environment(text, &|name| {
+            std::env::var(name).ok().filter(|value| !value.is_empty())
+        })
+    }
+
+    fn with_environment(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         // What the parser says may quote a part of the password: it is not passed on.
         let bad = |problem: &str| Error::Refused {
             place: "the address of the database".into(),
@@ -39,7 +46,16 @@ impl Address {
                 "{problem}; characters such as @ : / ? # in a password are written as %40 %3A %2F %3F %23"
             ),
         };
+        if !is_unambiguous(text) {
+            return Err(bad(
+                "expected one @, between password and host, but found another",
+            ));
+        }
         let (rest, mode, root) = ssl_parameters(text);
+        let (mode, root) = (
+            mode.or_else(|| variable("PGSSLMODE")),
+            root.or_else(|| variable("PGSSLROOTCERT")),
+        );
         let mut config: Config = rest.parse().map_err(|_| {
             bad("expected postgres://user:password@host:port/database, but it cannot be read")
         })?;
@@ -49,18 +65,49 @@ impl Address {
                 bad("expected sslmode to be disable, allow, prefer, require, verify-ca or verify-full")
             })?,
         };
+        let number = |name: &str| -> Result<Option<u64>> {
+            let value = variable(name).map(|value| value.parse());
+            let value = value.transpose();
+            value.map_err(|_| {
+                bad(&format!(
+                    "expected {name} in the environment to be a number"
+                ))
+            })
+        };
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            config.host("localhost");
+            config.host(&variable("PGHOST").unwrap_or_else(|| "localhost".to_owned()));
+        }
+        if config.get_ports().is_empty()
+            && let Some(port) = number("PGPORT")?
+        {
+            let port = u16::try_from(port);
+            config.port(port.map_err(|_| bad("expected PGPORT to be a port"))?);
+        }
+        if config.get_user().is_none()
+            && let Some(user) = variable("PGUSER")
+        {
+            config.user(&user);
+        }
+        if config.get_dbname().is_none()
+            && let Some(name) = variable("PGDATABASE")
+        {
+            config.dbname(&name);
+        }
+        if config.get_options().is_none()
+            && let Some(options) = variable("PGOPTIONS")
+        {
+            config.options(&options);
         }
         if config.get_password().is_none()
-            && let Ok(password) = std::env::var("PGPASSWORD")
+            && let Some(password) = variable("PGPASSWORD").or_else(|| from_file(&config, variable))
         {
             config.password(password);
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
+            let seconds = number("PGCONNECT_TIMEOUT")?.map(Duration::from_secs);
+            config.connect_timeout(seconds.unwrap_or(CONNECT));
         }
-        config.application_name("metra");
+        config.application_name(&variable("PGAPPNAME").unwrap_or_else(|| "metra".to_owned()));
         config.ssl_mode(mode.ssl_mode());
         let place = place(&config);
         Ok(Address {
@@ -134,6 +181,72 @@ fn place(config: &Config) -> String {
     }
 }
 
+/// Whether host and password can be told apart: an @ in a password that is not written as %40 would make
+/// the rest of it a host, which messages name.
+fn is_unambiguous(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let before_query = rest.split('?').next().unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let of = |text: &str| text.matches('@').count();
+    // A question mark in a password hides the @ behind it.
+    let hidden = of(before_query) == 0 && of(rest) > 0 && authority.contains(':');
+    of(before_query) <= 1 && of(before_query) == of(authority) && !hidden
+}
+
+/// The password that the file of passwords has for a connection, as libpq reads it.
+fn from_file(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let file = variable("PGPASSFILE").or_else(|| Some(format!("{}/.pgpass", variable("HOME")?)))?;
+    let host = match config.get_hosts().first()? {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(_) => "localhost".to_owned(),
+    };
+    let port = config
+        .get_ports()
+        .first()
+        .copied()
+        .unwrap_or(5432)
+        .to_string();
+    let user = config
+        .get_user()
+        .map(str::to_owned)
+        .or_else(|| variable("USER"))?;
+    let database = config.get_dbname().unwrap_or(&user).to_owned();
+    let wanted = [host, port, database, user];
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| {
+        let fields = password_fields(line);
+        let [of @ .., password] = &fields[..] else {
+            return None;
+        };
+        let fits = |(field, wanted): (&String, &String)| field == "*" || field == wanted;
+        (of.len() == 4 && of.iter().zip(&wanted).all(fits)).then(|| password.clone())
+    })
+}
+
+/// The fields of a line: colons part them, and a backslash takes the next character as it is.
+fn password_fields(line: &str) -> Vec<String> {
+    if line.starts_with('#') {
+        return Vec::new();
+    }
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        let taken = match c {
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                continue;
+            }
+            '\\' => characters.next(),
+            c => Some(c),
+        };
+        if let Some(field) = fields.last_mut() {
+            field.extend(taken);
+        }
+    }
+    fields
+}
+
 /// The address without `sslmode` and `sslrootcert`, and these.
 fn ssl_parameters(text: &str) -> (String, Option<String>, Option<String>) {
     // A question mark before the @ belongs to the password.
@@ -185,6 +298,66 @@ mod tests {
                 "{report}"
             );
         }
+    }
+
+    #[test]
+    fn a_password_that_is_not_escaped_is_shown_nowhere() {
+        for wrong in [
+            "postgres://me:hid@den@db/shop",
+            "postgres://me:12/hidden@db/shop",
+            "postgres://me:hid#den@db/shop",
+            "postgres://me:hid?den@db/shop",
+        ] {
+            let report = Address::parse(wrong).unwrap_err().to_string();
+            assert!(report.contains("%40"), "{report}");
+            assert!(
+                !report.contains("hid") && !report.contains("den"),
+                "{report}"
+            );
+        }
+        assert!(is_unambiguous("postgres://db/shop?application_name=a@b"));
+    }
+
+    #[test]
+    fn what_an_address_does_not_say_is_taken_from_the_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pass");
+        let lines = "# hosts\nother:*:*:*:no\ndb:7000:shop:m\\:e:s:e\\\\cret\n*:*:*:*:last\n";
+        std::fs::write(&file, lines).unwrap();
+        let file = file.to_string_lossy().into_owned();
+        let variable = |name: &str| {
+            let value = match name {
+                "PGHOST" => "db",
+                "PGPORT" => "7000",
+                "PGUSER" => "m:e",
+                "PGDATABASE" => "shop",
+                "PGSSLMODE" => "verify-full",
+                "PGSSLROOTCERT" => "/roots.pem",
+                "PGCONNECT_TIMEOUT" => "3",
+                "PGPASSFILE" => &file,
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let address = Address::with_environment("postgres://", &variable).unwrap();
+        assert_eq!(address.to_string(), "db:7000/shop");
+        assert_eq!(address.config.get_password(), Some(&b"s:e\\cret"[..]));
+        assert_eq!(
+            address.config.get_connect_timeout(),
+            Some(&Duration::from_secs(3))
+        );
+        assert_eq!(address.tls.mode, SslMode::VerifyFull);
+        assert_eq!(address.tls.root.as_deref(), Some("/roots.pem"));
+        let said = "postgres://you:own@here:1/there?sslmode=disable";
+        let address = Address::with_environment(said, &variable).unwrap();
+        assert_eq!(address.to_string(), "here:1/there");
+        assert_eq!(address.config.get_password(), Some(&b"own"[..]));
+        assert_eq!(address.tls.mode, SslMode::Disable);
+        let broken = |name: &str| (name == "PGPORT").then(|| "x".to_owned());
+        let report = Address::with_environment("postgres:///shop", &broken)
+            .unwrap_err()
+            .to_string();
+        assert!(report.contains("PGPORT"), "{report}");
     }
 
     #[test]

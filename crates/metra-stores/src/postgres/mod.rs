@@ -36,7 +36,7 @@ pub use conditions::Condition;
 pub use connect::Address;
 pub use pull::{Pulled, Pulling, Values, Vectors, pull};
 pub use push::Push;
-pub use registry::{PushedModel, models};
+pub use registry::{PushedModel, PushedModels, models};
 pub use request::{PushSummary, Pushing};
 pub use search::{Hit, Search, Searching};
 pub use swap::{Swapped, Swapping, rollback, swap};

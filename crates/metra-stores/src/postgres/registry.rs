@@ -62,6 +62,15 @@ pub struct PushedModel {
     pub updated: String,
 }
 
+/// What the registries of a database say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct PushedModels {
+    /// The models, by schema and table.
+    pub models: Vec<PushedModel>,
+    /// Schemas whose registry this user may not read.
+    pub unreadable: Vec<String>,
+}
+
 const COLUMNS: &str = "id, table_name, name, version, checksum, method, space, way, distance, \
      dimension, column_name, input_column, state, rows_written, built_as, former_column, last_id, \
      refill, created::text, updated::text";
@@ -261,24 +270,32 @@ impl Registry {
 }
 
 /// Every model that the registries of a database know, table by table, the oldest first.
-pub fn models(address: &Address) -> Result<Vec<PushedModel>> {
+pub fn models(address: &Address) -> Result<PushedModels> {
     let mut client = address.connect()?;
     let schemas = client
         .query(
-            "SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+            "SELECT n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND \
+             has_table_privilege(c.oid, 'SELECT') FROM pg_class c \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relname = 'metra_models' AND c.relkind = 'r' ORDER BY 1",
             &[],
         )
         .map_err(|e| server_error(&address.to_string(), &e))?;
-    let mut all = Vec::new();
-    for schema in schemas {
-        let registry = Registry::of(schema.get(0))?;
+    let mut all = PushedModels::default();
+    for row in schemas {
+        let (schema, readable): (String, bool) = (row.get(0), row.get(1));
+        if !readable {
+            all.unreadable.push(schema);
+            continue;
+        }
+        let registry = Registry::of(&schema)?;
         let text = format!(
             "SELECT {COLUMNS} FROM {} ORDER BY table_name, id",
             registry.quoted
         );
         let rows = client.query(&text, &[]).map_err(|e| registry.error(&e))?;
-        all.extend(rows.iter().map(|row| registry.entry_from_row(row)));
+        all.models
+            .extend(rows.iter().map(|row| registry.entry_from_row(row)));
     }
     Ok(all)
 }

@@ -293,6 +293,7 @@ mod tests {
             judging,
             criterion,
             seed: 1,
+            checkpoint: None,
         };
         let units: Vec<u64> = (0..1000).collect();
         let parts = Parts::draw(&data, &units, HoldOut::Rows, (0.2, 0.3), 1)?;

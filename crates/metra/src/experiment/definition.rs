@@ -9,9 +9,10 @@ use crate::evaluate::Measure;
 use crate::model::Space;
 use crate::pipeline::{Pipeline, registry};
 use crate::random::Stream;
-use crate::training::Recipe;
+use crate::training::{FitCheckpoint, Recipe};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 /// What is compared, on what, and how.
 #[derive(Clone)]
@@ -57,6 +58,8 @@ pub struct Experiment<'a> {
     pub facts: Vec<String>,
     /// Names of units, for reports.
     pub names: &'a (dyn Fn(u64) -> String + Sync),
+    /// Where a training keeps its fits, to go on from there after it was ended.
+    pub checkpoint: Option<&'a Mutex<FitCheckpoint>>,
 }
 
 /// One method of a comparison.
@@ -137,6 +140,7 @@ impl<'a> Experiment<'a> {
             claims: Vec::new(),
             facts: Vec::new(),
             names: &|unit| unit.to_string(),
+            checkpoint: None,
         })
     }
 
@@ -216,7 +220,30 @@ impl<'a> Experiment<'a> {
             },
             criterion: self.criterion,
             seed,
+            checkpoint: self.checkpoint,
         }
+    }
+
+    /// All that the fits of a training depend on, for its checkpoint.
+    pub fn training_key(&self) -> Result<String> {
+        let methods = self.methods.iter().map(|method| {
+            let ComparedMethod {
+                method,
+                settings,
+                recipe,
+                grid,
+                spaces,
+                ..
+            } = method;
+            format!("{method} {settings:?} {recipe} {grid:?} {spaces:?}")
+        });
+        let methods: Vec<String> = methods.collect();
+        Ok(format!(
+            "{} {} {:?}",
+            self.digest()?,
+            methods.join("; "),
+            self.base
+        ))
     }
 
     /// What a method tries: all of its grid, or as many of it as the budget allows, drawn by the

@@ -10,10 +10,11 @@ use crate::dataset::Dataset;
 use crate::evaluate::Measure;
 use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
 use crate::pipeline::{Fitted, Pipeline, registry};
-use crate::training::{Observer, Recipe, Run};
+use crate::training::{FitCheckpoint, Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is to be learned, and how it is to be chosen.
 pub(super) struct Study<'a> {
@@ -39,6 +40,8 @@ pub(super) struct Study<'a> {
     pub criterion: Measure,
     /// Seed of all draws.
     pub seed: u64,
+    /// Where fits are kept.
+    pub(super) checkpoint: Option<&'a Mutex<FitCheckpoint>>,
 }
 
 /// One combination of settings with its value on validation.
@@ -81,6 +84,11 @@ impl Chosen {
         let allowed = self.value.is_some_and(|value| value >= 0.0);
         allowed && shortfall(&self.values, &other.values) == 0.0
     }
+}
+
+/// A panic elsewhere leaves nothing half-done in it: files are replaced as a whole.
+fn lock(checkpoint: &Mutex<FitCheckpoint>) -> MutexGuard<'_, FitCheckpoint> {
+    checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Study<'a> {
@@ -262,10 +270,14 @@ impl<'a> Study<'a> {
             }
         };
         let validate = |steps: &[Step], map: &Map| Ok(best_space(steps, map)?.0);
+        let mut checkpoint = self.checkpoint.map(lock);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
             last_step,
+            checkpoint: checkpoint.as_deref_mut(),
+            // What is validated on decides where a fit ends.
+            fit: *blake3::hash(bytemuck::cast_slice(validation)).as_bytes(),
             ..Run::default()
         };
         let part = self.data.select(train)?;
@@ -312,10 +324,12 @@ impl<'a> Study<'a> {
         chosen: &Chosen,
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
+        let mut checkpoint = self.checkpoint.map(lock);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
             last_step: chosen.last_step,
+            checkpoint: checkpoint.as_deref_mut(),
             ..Run::default()
         };
         let part = self.data.select(units)?;

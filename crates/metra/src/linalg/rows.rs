@@ -2,6 +2,7 @@
 
 use crate::{Error, Result};
 use faer::{MatMut, MatRef};
+use serde::{Deserialize, Serialize};
 
 /// A borrowed matrix of f32 in row-major order without gaps.
 #[derive(Debug, Clone, Copy)]
@@ -71,10 +72,26 @@ impl<'a> Rows<'a> {
 }
 
 /// An owned matrix of f32 in row-major order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parts")]
 pub struct RowBuf {
     values: Vec<f32>,
     dim: usize,
+}
+
+/// Numbers and dimension as they are read, before they are known to fit.
+#[derive(Deserialize)]
+struct Parts {
+    values: Vec<f32>,
+    dim: usize,
+}
+
+impl TryFrom<Parts> for RowBuf {
+    type Error = Error;
+
+    fn try_from(parts: Parts) -> Result<Self> {
+        RowBuf::from_values(parts.values, parts.dim)
+    }
 }
 
 impl RowBuf {

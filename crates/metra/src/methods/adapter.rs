@@ -23,6 +23,7 @@ use crate::training::regulariser::Regulariser;
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
+use serde::{Deserialize, Serialize};
 
 /// Which vectors are mapped.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,7 +93,7 @@ impl Method for Adapter {
 }
 
 /// A, with Adam's memory of it.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct State {
     deviation: RowBuf,
     adam: Adam,

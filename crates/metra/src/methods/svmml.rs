@@ -183,6 +183,8 @@ const REMEMBERED: usize = 10;
 impl Descent for Training<'_> {
     /// A, B and b.
     type State = Vec<f64>;
+    // What the steps before it found shapes the next one.
+    const RESUMES: bool = false;
 
     fn step(&mut self, point: &mut Vec<f64>, step: u64, _: f64, _: u64) -> Result<Outcome> {
         let (pairs, shares, lambda) = (&self.pairs, self.shares, self.settings.lambda);

@@ -387,6 +387,29 @@ mod tests {
     use crate::linalg::Rows;
 
     #[test]
+    fn steps_that_multiply_are_bounded_and_worked_off_in_blocks() {
+        let one = Step::Element(ElementMap::ChiSquare { order: 3 });
+        let chi = |count: usize| vec![one.clone(); count];
+        let chain = |steps, map| Chain::new(4, steps, map, Space::SquaredL2);
+        // 4 × 7^10 numbers.
+        let error = chain(chi(10), Map::Identity).unwrap_err().to_string();
+        assert!(error.contains("at most 262144"), "{error}");
+        // 30,000 × 7 numbers in between: 400 rows are more than are worked on at once.
+        let (dim, width) = (30_000, 210_000);
+        let map = LowRank::new(RowBuf::from_values(vec![0.01; width], width).unwrap(), None);
+        let wide = Chain::new(dim, chi(1), Map::LowRank(map.unwrap()), Space::SquaredL2).unwrap();
+        let values: Vec<f32> = (0..400 * dim)
+            .map(|at| (at / dim % 17) as f32 / 17.0)
+            .collect();
+        let all = Rows::new(&values, dim).unwrap();
+        let mut out = RowBuf::empty(1);
+        wide.embed_items(0, &Batch::new(all), &mut out).unwrap();
+        assert_eq!((out.len(), out.dim()), (400, 1));
+        // 17 rows are as many kinds as there are.
+        assert!((17..400).all(|row| (out.row(row)[0] - out.row(row - 17)[0]).abs() < 0.1));
+    }
+
+    #[test]
     fn steps_and_map_by_hand() {
         // (4, 9) → sqrt → (2, 3) → centre (1, 1) → (1, 2) → scale (2, 1) → (2, 2)
         // → W = [1 1] − 1 → 3.

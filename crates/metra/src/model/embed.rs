@@ -85,7 +85,21 @@ pub fn for_each_embedded(
             Side::Query => embedding.embed_queries(first, &batch, &mut out),
             Side::Item => embedding.embed_items(first, &batch, &mut out),
         };
-        outcome.map_err(|e| e.renumbered(|row| corpus.origin(row)))?;
+        outcome
+            .and_then(|()| check_finite(first, &out))
+            .map_err(|e| e.renumbered(|row| corpus.origin(row)))?;
         visit(&out)
     })
+}
+
+/// An error that names the first number which left f32: nobody can compare such a vector.
+fn check_finite(first: u64, rows: &RowBuf) -> Result<()> {
+    match rows.values().iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(Error::Cell {
+            row: first + (at / rows.dim()) as u64,
+            column: at % rows.dim(),
+            problem: format!("is {} after the map", rows.values()[at]),
+        }),
+    }
 }

@@ -2,8 +2,10 @@
 
 use crate::linalg::vectorized;
 
+use serde::{Deserialize, Serialize};
+
 /// State of Adam.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Adam {
     first: Vec<f32>,
     second: Vec<f32>,

@@ -19,7 +19,7 @@ mod seen_rows_tests;
 
 use crate::Result;
 use crate::dataset::Dataset;
-use crate::execute::row_digests;
+use crate::execute::{decode, encode, row_digests};
 use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
 use crate::training::preprocessing::{PreparedCorpus, prepared};
 use crate::training::{AnyMethod, Method, Observer, Recipe, Run};
@@ -46,6 +46,29 @@ pub(crate) struct Fitted {
     pub(crate) facts: BTreeMap<String, f64>,
     /// Names of the dimensions of a mapped vector, where they have names.
     pub(crate) outputs: Vec<String>,
+}
+
+impl Fitted {
+    /// As bytes for a checkpoint: the chain as model files have it.
+    fn encode(&self) -> Result<Vec<u8>> {
+        let model = Model::new(None, self.chain.clone(), Origin::default())?;
+        encode(&(
+            model.to_bytes()?,
+            &self.parameters,
+            &self.facts,
+            &self.outputs,
+        ))
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let (model, parameters, facts, outputs): (Vec<u8>, _, _, _) = decode(bytes)?;
+        Ok(Fitted {
+            chain: Model::from_bytes(&model)?.chain,
+            parameters,
+            facts,
+            outputs,
+        })
+    }
 }
 
 impl Pipeline {
@@ -112,6 +135,14 @@ impl Pipeline {
         run: &mut Run<'_>,
         validate: Option<&ValidateSteps<'_>>,
     ) -> Result<Fitted> {
+        let own = run.validate.is_some() || validate.is_some();
+        let fit = match &run.checkpoint {
+            Some(_) => self.fit_key(data, run, own)?,
+            None => [0; 32],
+        };
+        if let Some(done) = run.checkpoint.as_ref().and_then(|kept| kept.done(&fit)) {
+            return Fitted::decode(done);
+        }
         let steps = self.recipe.fit(data.items(), data.item_groups())?;
         let memory = data.storage().memory;
         let map = {
@@ -119,7 +150,6 @@ impl Pipeline {
                 prepared(PreparedCorpus::new(corpus, groups, &steps), memory)
             })?;
             // A caller's own validation sees maps alone; ours sees the steps before them too.
-            let own = run.validate.is_some() || validate.is_some();
             let mut given = run.validate.as_deref_mut();
             let mut validate = |map: &Map| match (&mut given, validate) {
                 (Some(given), _) => given(map),
@@ -131,6 +161,8 @@ impl Pipeline {
                 observer: run.observer.as_deref_mut().map(|o| o as &mut dyn Observer),
                 validate: if own { Some(&mut validate) } else { None },
                 last_step: run.last_step,
+                checkpoint: run.checkpoint.as_deref_mut(),
+                fit,
                 stop: data.stop(),
                 facts: std::mem::take(&mut run.facts),
                 outputs: Vec::new(),
@@ -140,7 +172,21 @@ impl Pipeline {
             (run.facts, run.outputs) = (facts, outputs);
             map?
         };
-        self.assemble(data.dim(), steps, map, run)
+        let fitted = self.assemble(data.dim(), steps, map, run)?;
+        if let Some(checkpoint) = &mut run.checkpoint {
+            checkpoint.finish(fit, fitted.encode()?)?;
+        }
+        Ok(fitted)
+    }
+
+    /// All that the course of a fit depends on.
+    fn fit_key(&self, data: &Dataset<'_>, run: &Run<'_>, validated: bool) -> Result<[u8; 32]> {
+        let all = (
+            (self.describe(), self.space.map(|space| space.to_string())),
+            (run.seed, run.last_step, run.fit, validated),
+            (data.fingerprint()?, data.supervision().fingerprint()),
+        );
+        Ok(*blake3::hash(&encode(&all)?).as_bytes())
     }
 
     fn assemble(

@@ -14,11 +14,12 @@
 //!
 //! The laws: order by dissimilarity is the order by the space over embedded vectors, and search
 //! keeps it; a second fit gives the same bytes, on one thread as on two; another set gives others;
-//! the order of rows changes nothing but rounding, for closed forms; what is saved is what is loaded;
+//! the order of rows changes nothing but rounding, for closed forms; what is saved is what is loaded; a fit
+//! that was ended and goes on gives the same bytes;
 //! supervision that cannot be used is named; and a learner that learns beats Euclid on rows it has
 //! not seen of a set with a known answer.
 
-use super::{AnyMethod, PreparedCorpus, Recipe, Run};
+use super::{AnyMethod, FitCheckpoint, Observer, PreparedCorpus, Progress, Recipe, Run};
 use crate::data::synthetic::{LabelledVectors, Nuisance};
 use crate::data::{Batch, Corpus, MemoryCorpus, RowId, Storage, Subset};
 use crate::dataset::Dataset;
@@ -33,6 +34,8 @@ use crate::supervision::{
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The supervision that a method gets on the synthetic set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +98,7 @@ const LAWS: &[Law] = &[
     ("another set gives other bytes", depends_on_data),
     ("the order of rows changes nothing", row_order),
     ("what is saved is loaded", saved_is_loaded),
+    ("a fit that was ended goes on to the same bytes", resumes),
     ("unusable supervision is named", names_supervision),
     ("it beats Euclid on new rows", beats_euclid),
 ];
@@ -198,8 +202,16 @@ fn fit(learner: &dyn AnyMethod, corpus: &dyn Corpus, supervision: &Supervision) 
 
 /// The model file of a fit: everything that a user could see of it.
 fn bytes(case: &Case<'_>, corpus: &dyn Corpus, supervision: &Supervision) -> Result<Vec<u8>> {
+    bytes_of_run(case, corpus, supervision, Run::new(5))
+}
+
+fn bytes_of_run(
+    case: &Case<'_>,
+    corpus: &dyn Corpus,
+    supervision: &Supervision,
+    mut run: Run<'_>,
+) -> Result<Vec<u8>> {
     let learner = (case.learner)()?;
-    let mut run = Run::new(5);
     let map = learner.fit(&Dataset::new(corpus, supervision)?, &mut run)?;
     let chain = Chain::new(
         corpus.dim(),
@@ -419,6 +431,48 @@ fn saved_is_loaded(case: &Case<'_>) -> Result<(), Broken> {
         })?;
     }
     Ok(())
+}
+
+/// Ends a fit after a part of its steps.
+struct EndAfter<'a> {
+    part: f64,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for EndAfter<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        if progress.step as f64 > self.part * progress.steps as f64 {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn resumes(case: &Case<'_>) -> Result<(), Broken> {
+    if case.closed_form {
+        return Ok(());
+    }
+    let set = SET.rows(200);
+    let supervision = supervision_of(case, &set)?;
+    let whole = bytes(case, &set.corpus, &supervision)?;
+    let folder = tempfile::tempdir().map_err(|error| Broken(error.to_string()))?;
+    let path = folder.path().join("checkpoint");
+    for part in [0.3, 0.6, 2.0] {
+        let mut checkpoint = FitCheckpoint::open(&path, "conformance", Duration::ZERO)?;
+        let stop = AtomicBool::new(false);
+        let mut observer = EndAfter { part, stop: &stop };
+        let run = Run {
+            observer: Some(&mut observer),
+            checkpoint: Some(&mut checkpoint),
+            stop: Some(&stop),
+            ..Run::new(5)
+        };
+        match bytes_of_run(case, &set.corpus, &supervision, run) {
+            Ok(found) => return require(found == whole, || "they differ".into()),
+            Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Broken("it did not come to its end".into()))
 }
 
 fn names_supervision(case: &Case<'_>) -> Result<(), Broken> {

@@ -5,6 +5,8 @@ use super::parameters::{Bound, parameters};
 use super::{Progress, Run};
 use crate::model::Map;
 use crate::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::Instant;
 
 parameters! {
@@ -44,7 +46,10 @@ pub(crate) struct Outcome {
 /// What moves in steps.
 pub(crate) trait Descent {
     /// What a step changes and the best of which is kept.
-    type State: Clone;
+    type State: Clone + Serialize + DeserializeOwned;
+    /// Whether a step depends on nothing but the state, its number and the seed, so that a fit can go on
+    /// from a state alone.
+    const RESUMES: bool = true;
 
     /// One step; `remaining` falls from 1 to 0 over the schedule.
     fn step(
@@ -69,10 +74,13 @@ pub(crate) fn descend<D: Descent>(
     let steps = schedule.steps;
     let every = (steps / schedule.checks.max(1)).max(1);
     let mut best = Best::default();
-    best.validate(descent, &state, 0, run)?;
-    let began = Instant::now();
     let mut done = 0;
-    for step in 0..run.last_step.unwrap_or(steps).min(steps) {
+    match run.resumed()? {
+        Some(resumed) => (done, state, best.kept, best.missed) = resumed,
+        None => _ = best.validate(descent, &state, 0, run)?,
+    }
+    let (began, first) = (Instant::now(), done);
+    for step in first..run.last_step.unwrap_or(steps).min(steps) {
         run.check_stop()?;
         let remaining = 1.0 - step as f64 / steps as f64;
         let outcome = descent.step(&mut state, step, remaining, run.seed)?;
@@ -88,12 +96,15 @@ pub(crate) fn descend<D: Descent>(
                 steps,
                 loss: outcome.loss,
                 ranking: outcome.ranking,
-                speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
+                speed: (done - first) as f64 / began.elapsed().as_secs_f64().max(1e-9),
                 validation,
             });
         }
         if outcome.finished || best.missed >= schedule.patience {
             break;
+        }
+        if D::RESUMES {
+            run.keep(&(done, &state, &best.kept, best.missed))?;
         }
     }
     run.facts.insert("steps".into(), done as f64);

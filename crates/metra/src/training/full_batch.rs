@@ -152,6 +152,8 @@ impl<'a, L: MappedLoss> LbfgsDescent<'a, L> {
 impl<L: MappedLoss> Descent for LbfgsDescent<'_, L> {
     /// L, row after row.
     type State = Vec<f64>;
+    // What the steps before it found shapes the next one.
+    const RESUMES: bool = false;
 
     fn step(&mut self, point: &mut Vec<f64>, step: u64, _: f64, _: u64) -> Result<Outcome> {
         let (whole, loss, lambda) = (&self.whole, &self.loss, self.lambda);

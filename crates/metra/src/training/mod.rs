@@ -5,6 +5,7 @@
 //! ones, and [`crate::pipeline::Pipeline`] fits one after preprocessing.
 
 pub(crate) mod all_pairs;
+pub(crate) mod checkpoint;
 pub mod conformance;
 pub(crate) mod descent;
 pub(crate) mod differences;
@@ -24,6 +25,7 @@ mod run;
 pub(crate) mod training_space;
 pub(crate) mod warp;
 
+pub use checkpoint::FitCheckpoint;
 pub use descent::Schedule;
 pub use in_batch::InBatchTraining;
 pub use kernel::{KernelKind, KernelSpec};

@@ -1,7 +1,10 @@
 //! The context of one fit: its seed, a progress observer and a validation callback.
 
+use super::checkpoint::FitCheckpoint;
 use crate::model::Map;
 use crate::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,6 +53,10 @@ pub struct Run<'a> {
     pub validate: Option<&'a mut Validate<'a>>,
     /// Stop after this many steps of the schedule, as an earlier run's best step showed.
     pub last_step: Option<u64>,
+    /// Where fits are kept, to go on from there.
+    pub checkpoint: Option<&'a mut FitCheckpoint>,
+    /// The fit under way, as the checkpoint knows it.
+    pub(crate) fit: [u8; 32],
     /// The data set's flag, which a pipeline hands on.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// What the method found worth recording in the model.
@@ -64,6 +71,22 @@ impl Run<'_> {
         Run {
             seed,
             ..Run::default()
+        }
+    }
+
+    /// The state in which this fit was ended before.
+    pub(crate) fn resumed<S: DeserializeOwned>(&self) -> Result<Option<S>> {
+        match &self.checkpoint {
+            Some(checkpoint) => checkpoint.underway(&self.fit),
+            None => Ok(None),
+        }
+    }
+
+    /// Keep the state of this fit.
+    pub(crate) fn keep(&mut self, state: &impl Serialize) -> Result<()> {
+        match &mut self.checkpoint {
+            Some(checkpoint) => checkpoint.keep(self.fit, state),
+            None => Ok(()),
         }
     }
 

@@ -228,10 +228,10 @@ impl Compare {
             return Ok(ExitCode::SUCCESS);
         }
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        if self.fresh && path.exists() {
-            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
-        }
-        let mut log = Log::open(&path)?;
+        let mut log = match self.fresh {
+            true => Log::open_empty(&path)?,
+            false => Log::open(&path)?,
+        };
         if !common.json {
             print::fact("data", &experiment.data.text)?;
             print::fact("log", &path.display().to_string())?;

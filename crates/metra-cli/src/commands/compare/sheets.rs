@@ -201,3 +201,27 @@ fn remove_sheets(folder: &Path) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_sheets_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [
+            "drawn_01.png",
+            "drawn_02.png",
+            "worst_01.png",
+            "holiday.png",
+            "notes.txt",
+        ];
+        for name in names {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_sheets(folder.path()).unwrap();
+        let left = |name: &&str| folder.path().join(name).exists();
+        let left: Vec<&str> = names.iter().copied().filter(left).collect();
+        assert_eq!(left, ["holiday.png", "notes.txt"]);
+    }
+}

@@ -38,9 +38,13 @@ pub(super) struct Shoot {
     /// Seconds after which a browser is killed
     #[arg(long, value_name = "S", default_value_t = Shot::default().timeout.as_secs())]
     timeout: u64,
-    /// Run the browser without its sandbox; always so as root, who cannot have one
+    /// Run the browser without its sandbox, which root cannot have: a page that breaks the browser then
+    /// has the rights of this user
     #[arg(long)]
     no_sandbox: bool,
+    /// The only hosts that pages may load from, comma-separated; * stands for any text (default: any)
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    hosts: Vec<String>,
     /// One more flag for the browser (repeatable), as --flag=--lang=en
     #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
     flags: Vec<String>,
@@ -74,7 +78,8 @@ impl Shoot {
             height: self.height,
             wait: self.wait.map(Duration::from_millis),
             timeout: Duration::from_secs(self.timeout),
-            no_sandbox: self.no_sandbox || is_root(),
+            no_sandbox: self.no_sandbox,
+            hosts: self.hosts.clone(),
             flags: self.flags.clone(),
         };
         let mut reporter = Reporter::new();
@@ -155,17 +160,6 @@ fn folder_name(address: &str) -> String {
     let name = name.trim_matches(['-', '.']);
     let name: String = name.chars().take(100).collect();
     if name.is_empty() { "page".into() } else { name }
-}
-
-/// Whether this process runs as root, for whom Chromium's sandbox does not start.
-fn is_root() -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-    }
-    #[cfg(not(unix))]
-    false
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod postgres;
 use crate::args::Common;
 use crate::inputs::Columns;
 use crate::inputs::{Loaded, embed, label, load, narrowing_of, row_name};
+use crate::interrupt::stoppable;
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -149,8 +150,8 @@ impl Search {
         let embedded = embed(model, Side::Query, asking, common)?;
         let found = top_k(
             model.chain.space(),
-            embedded.corpus(),
-            gallery.corpus(),
+            &stoppable(embedded.corpus()),
+            &stoppable(gallery.corpus()),
             self.k,
             queries.is_none(),
         )?;

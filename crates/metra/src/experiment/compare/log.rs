@@ -136,6 +136,15 @@ impl Log {
     /// The log in this file, which is made if it is not there, and which nobody else may write
     /// meanwhile.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_locked(path, false)
+    }
+
+    /// The same without what is in it. A log that somebody else writes is left as it is.
+    pub fn open_empty(path: &Path) -> Result<Self> {
+        Self::open_locked(path, true)
+    }
+
+    fn open_locked(path: &Path, empty: bool) -> Result<Self> {
         let failed = |error: std::io::Error| Error::Data(format!("{}: {error}", path.display()));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -149,6 +158,9 @@ impl Log {
                 )));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        if empty {
+            file.set_len(0).map_err(failed)?;
         }
         let (mut log, whole) = Log::parse(path, &mut file)?;
         // A crash can leave half a line behind the last whole one.

@@ -371,7 +371,7 @@ impl Experiment<'_> {
     }
 
     /// Digest of what all records of a log have in common.
-    pub(super) fn digest(&self) -> Result<String> {
+    pub(in crate::experiment) fn digest(&self) -> Result<String> {
         let judging = &self.judging;
         let mut protocol = judging.protocol.to_string();
         if let Some(rerank) = judging.rerank {

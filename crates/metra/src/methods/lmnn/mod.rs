@@ -214,6 +214,8 @@ const ROOM: f32 = 0.25;
 impl Descent for Training<'_> {
     /// L, row after row.
     type State = Vec<f64>;
+    // What the steps before it found shapes the next one.
+    const RESUMES: bool = false;
 
     fn step(&mut self, point: &mut Vec<f64>, step: u64, _: f64, _: u64) -> Result<Outcome> {
         if self.steps.is_none() || self.since >= self.range {

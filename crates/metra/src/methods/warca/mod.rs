@@ -32,6 +32,7 @@ use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
 use crate::training::{Method, Run};
 use faer::Mat;
+use serde::{Deserialize, Serialize};
 
 parameters! {
     /// Low-rank Mahalanobis distance that puts relevant items at the top of the ranking. Learns
@@ -184,7 +185,7 @@ fn condition(map: Rows<'_>) -> Result<f64> {
 }
 
 /// The map with Adam's memory of it.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct State {
     map: RowBuf,
     adam: Adam,

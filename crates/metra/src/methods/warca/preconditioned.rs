@@ -25,6 +25,7 @@ use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Steps after which the regulariser is taken for all of them.
@@ -72,21 +73,46 @@ pub(super) fn train_preconditioned(
         warp: settings.warp(),
         workspace: Workspace::default(),
         batch: Minibatch::default(),
-        rates: 0.0,
         to_map: &to_map,
     };
     descend(settings.schedule, &mut training, state, run)
 }
 
 /// A with what it implies for the training rows.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Coefficients {
     /// Aᵀ: a row for every training row.
     rows: RowBuf,
     /// Zᵀ.
     embedded: RowBuf,
     /// S = A K Aᵀ.
+    #[serde(with = "square")]
     inner: Mat<f32>,
+    /// Sum of the rates since the regulariser was taken.
+    rates: f64,
+}
+
+/// A square matrix as its columns, one after the other.
+mod square {
+    use faer::Mat;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(matrix: &Mat<f32>, to: S) -> Result<S::Ok, S::Error> {
+        let columns = (0..matrix.ncols()).flat_map(|column| matrix.col(column).iter().copied());
+        columns.collect::<Vec<f32>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Mat<f32>, D::Error> {
+        let values = Vec::<f32>::deserialize(from)?;
+        let size = values.len().isqrt();
+        match size * size == values.len() {
+            true => Ok(Mat::from_fn(size, size, |row, column| {
+                values[column * size + row]
+            })),
+            false => Err(D::Error::custom("expected a square matrix")),
+        }
+    }
 }
 
 impl Coefficients {
@@ -97,6 +123,7 @@ impl Coefficients {
             rows: transposed(coefficients),
             embedded: RowBuf::empty(rank),
             inner: Mat::zeros(rank, rank),
+            rates: 0.0,
         };
         state.refresh(gram)?;
         Ok(state)
@@ -198,8 +225,6 @@ struct Training<'a> {
     warp: Warp,
     workspace: Workspace,
     batch: Minibatch,
-    /// Sum of the rates since the regulariser was taken.
-    rates: f64,
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
 }
 
@@ -233,12 +258,12 @@ impl Descent for Training<'_> {
         let (touched, update) = gathered(&rows, &workspace.coefficients);
         let rate = settings.rate * remaining;
         state.step(&touched, &update, self.gram.rows(), rate as f32);
-        self.rates += rate;
+        state.rates += rate;
         // Sooner where the map has grown so much that the regulariser pulls hard.
-        let strength = (2.0 * settings.lambda * self.rates) as f32;
+        let strength = (2.0 * settings.lambda * state.rates) as f32;
         if (step + 1).is_multiple_of(REGULARISE) || strength * state.trace() > 0.5 {
             state.regularise(strength)?;
-            self.rates = 0.0;
+            state.rates = 0.0;
         }
         if (step + 1).is_multiple_of(REFRESH) {
             state.refresh(self.gram.rows())?;

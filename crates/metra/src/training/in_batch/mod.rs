@@ -35,6 +35,7 @@ use crate::random::Stream;
 use crate::supervision::{Labels, Relevance};
 pub(crate) use batch::{Batch, Plan};
 use cosines::{PairLoss, Units, pull};
+use serde::{Deserialize, Serialize};
 
 /// Cosine first: it is what the losses are over.
 pub(crate) const SPACES: [Space; 3] = [Space::Cosine, Space::SquaredL2, Space::InnerProduct];
@@ -195,7 +196,7 @@ fn class_means(
 }
 
 /// The map and the proxies, with Adam's memory of both.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct State {
     map: RowBuf,
     map_adam: Adam,
