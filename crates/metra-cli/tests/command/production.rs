@@ -217,7 +217,8 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
         }
     }
     let _unmount = Unmount(disk.clone());
-    fs::write(disk.join("fill"), vec![0; 56 << 10]).unwrap();
+    // To the last byte: what does not fit is the error that is wanted here.
+    let _ = fs::write(disk.join("fill"), vec![0; 128 << 10]);
     for line in [
         "train data.parquet --label label --method pca --rank 64 -o disk/m.safetensors",
         "train data.parquet --label label --method lda --rank 4 --report disk/r.html",
@@ -228,7 +229,7 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
         "index m.safetensors data.parquet -o disk/index",
         "export m.safetensors --items data.parquet -o disk/m.faiss",
         "export m.safetensors -o disk/m.h",
-        "compare data.parquet --label label --method pca --method lda --output disk/compared",
+        "compare data.parquet --label label --methods pca,lda --output disk/compared",
         "train data.parquet --label label --method warca --rank 64 --set steps=20 --checkpoint disk/c.bin \
          --checkpoint-every 0",
     ] {
