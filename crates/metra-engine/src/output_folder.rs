@@ -4,7 +4,7 @@
 //! beside them. So a folder that a job left half-done, and one with files of two jobs, are not read as
 //! tables. A folder without either is somebody else's, and is read as it is.
 
-use crate::operators::ShardFile;
+use crate::operators::{ShardFile, is_job_name};
 use crate::stores::Place;
 use crate::{Error, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -38,7 +38,8 @@ pub(crate) struct OutputFolder<'a> {
 
 impl<'a> OutputFolder<'a> {
     /// Begin to write to a folder, in which nothing of another job lies: files that a job did not finish
-    /// are removed, finished ones only to `replace` them, and never one that the job `reads`.
+    /// are removed, finished ones only to `replace` them, and never one that the job `reads` or that no job
+    /// writes.
     pub(crate) async fn begin(
         place: Place,
         reads: impl Fn(&StorePath) -> bool,
@@ -63,6 +64,12 @@ impl<'a> OutputFolder<'a> {
                 "already holds {} Parquet files, with which new ones would be mixed: name another folder, \
                  or replace them with --force",
                 files.len()
+            )));
+        }
+        if let Some(file) = files.iter().find(|file| !folder.is_of_job(file)) {
+            return Err(folder.wrong(format!(
+                "holds {}, which is none of the files that are written here: name another folder",
+                file.location
             )));
         }
         folder.mark(UNFINISHED, Vec::new()).await?;
@@ -90,6 +97,12 @@ impl<'a> OutputFolder<'a> {
         let listed = self.store.list(Some(&self.place.path)).try_collect();
         let listed: Vec<ObjectMeta> = listed.await.map_err(|e| self.wrong(e))?;
         Ok(listed.into_iter().filter(is_of_table).collect())
+    }
+
+    /// Whether a file is one that a job writes to this folder, and not a user's own.
+    fn is_of_job(&self, file: &ObjectMeta) -> bool {
+        let name = file.location.filename().unwrap_or_default();
+        is_job_name(name) && self.place.join(name).path == file.location
     }
 
     async fn head(&self, name: &str) -> Option<ObjectMeta> {

@@ -186,6 +186,18 @@ fn folders_of_shards_are_whole_and_of_one_run() {
     fs::remove_file(folder.path("out/shard-00002.parquet")).unwrap();
     fs::write(folder.path("out/_metra.unfinished"), "").unwrap();
     assert!(folder.refused(check, &[]).contains("did not finish"));
+    // A file of the user's is kept, whatever is asked for.
+    fs::create_dir(folder.path("out/own")).unwrap();
+    fs::write(folder.path("out/own/shard-00000.parquet"), &bytes).unwrap();
+    for more in ["--shards 3", "--shards 3 --force"] {
+        let message = folder.refused(&shard(more), &[]);
+        assert!(message.contains("own/shard-00000.parquet"), "{message}");
+    }
+    assert_eq!(
+        fs::read(folder.path("out/own/shard-00000.parquet")).unwrap(),
+        bytes
+    );
+    fs::remove_dir_all(folder.path("out/own")).unwrap();
     // What was not finished may be written again.
     folder.good(&shard("--shards 3"), &[]);
     assert!(folder.good(check, &[]).0.contains("\"items\": 720"));

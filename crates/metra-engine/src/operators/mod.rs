@@ -23,5 +23,5 @@ pub(crate) use embed::EmbedWork;
 pub(crate) use fold::Work;
 pub(crate) use pass::PassWork;
 pub(crate) use position::{Position, shard_and_first};
-pub(crate) use shard_file::{ShardFile, part_name, shard_name};
+pub(crate) use shard_file::{ShardFile, is_job_name, part_name, shard_name};
 pub(crate) use stage::{Stage, StageExec};

@@ -26,6 +26,13 @@ pub(crate) fn part_name(shard: u64) -> String {
     format!("part-{shard:06}.parquet")
 }
 
+/// Whether a file is called as one of these two.
+pub(crate) fn is_job_name(name: &str) -> bool {
+    let number = name.strip_prefix("shard-").or(name.strip_prefix("part-"));
+    let number = number.and_then(|rest| rest.strip_suffix(".parquet"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// A writer to memory, with so many rows in a row group.
 pub(super) fn writer(
     schema: SchemaRef,
