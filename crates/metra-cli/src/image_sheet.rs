@@ -107,9 +107,12 @@ impl<'a> ImageSheet<'a> {
 
     fn picture(&self, row: u64) -> Option<Picture> {
         let path = self.path(row);
-        let found = match stays_below(Path::new(&path)) {
+        let found = match stays_below(self.root, Path::new(&path)) {
             true => decode(&self.root.join(&path), Limits::default()).map_err(|e| e.to_string()),
-            false => Err(format!("{path:?} leads out of the folder of images")),
+            false => Err(format!(
+                "{path:?} is not below the folder of images {}",
+                self.root.display()
+            )),
         };
         let mut read = self.read.borrow_mut();
         match found {
@@ -125,9 +128,11 @@ impl<'a> ImageSheet<'a> {
     }
 }
 
-/// Whether a path of a table stays below the folder that it is joined to.
-fn stays_below(path: &Path) -> bool {
-    let mut parts = path.components();
+/// Whether a path of a table stays below the folder that it is joined to. An absolute path has to begin with
+/// that folder. Links inside the folder are the user's own and are followed.
+fn stays_below(root: &Path, path: &Path) -> bool {
+    let root = std::path::absolute(root).unwrap_or_default();
+    let mut parts = path.strip_prefix(root).unwrap_or(path).components();
     parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
@@ -204,17 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_nowhere_else() {
-        assert!(
-            ["a.png", "./a/b.png"]
-                .iter()
-                .all(|path| stays_below(Path::new(path)))
-        );
-        assert!(
-            !["/etc/a.png", "../a.png", "a/../../b"]
-                .iter()
-                .any(|path| stays_below(Path::new(path)))
-        );
+    fn paths_stay_below_their_folder() {
+        let stays = |root: &str, path: &str| stays_below(Path::new(root), Path::new(path));
+        for path in ["a.png", "./b/a.png", "a/..b.png", "/data/images/a.png"] {
+            assert!(stays("/data/images", path), "{path}");
+        }
+        for path in [
+            "../a.png",
+            "b/../../a.png",
+            "/etc/passwd",
+            "/data/images/../a.png",
+            "/data/images-of-others/a.png",
+        ] {
+            assert!(!stays("/data/images", path), "{path}");
+        }
+        assert!(stays("/", "/data/a.png") && !stays("images", "/data/a.png"));
     }
 
     #[test]
