@@ -42,6 +42,11 @@ _SHARED = {
         "Seed of all draws: the same seed gives the same bytes on any number of threads.",
     ),
     "n_jobs": ("int or None", "Threads; None for all cores. Results do not depend on it."),
+    "copy": (
+        "bool",
+        "Copy arrays before they are used. Without it float32 and float64 are read where they lie "
+        "while other threads run, and nothing may write to them during a call.",
+    ),
     "verbose": ("bool", "Show a bar while learning."),
 }
 

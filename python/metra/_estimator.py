@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +42,7 @@ SHARED: dict[str, Any] = {
     "protocol": None,
     "random_state": 1,
     "n_jobs": None,
+    "copy": False,
     "verbose": False,
 }
 
@@ -71,13 +73,17 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         cameras: Any = None,
         query_cameras: Any = None,
         callback: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 10.0,
     ) -> MetricLearner:
         """Learn.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The vectors; with `queries`, the items. C-contiguous float32 is not copied.
+            The vectors; with `queries`, the items. C-contiguous float32 and float64 are read where
+            they lie while other threads run, so that nothing may write to them until the call ends;
+            ``copy=True`` makes a copy first.
         y : array-like of shape (n_samples,), optional
             A class of every row.
         queries : array-like of shape (n_queries, n_features), optional
@@ -103,6 +109,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         callback : callable, optional
             Called as ``callback(phase, step, steps, loss, validation)`` some times a second; what it
             raises ends the fit.
+        checkpoint : path, optional
+            A file that keeps how far the fit is. The same fit, called again after its process was
+            ended, goes on from there to the same model. It is removed when the fit is done; a
+            checkpoint of other data or settings is an error.
+        checkpoint_every : float, default=10.0
+            Seconds between two states in the checkpoint, at least.
 
         Returns
         -------
@@ -121,7 +133,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if cameras is not None:
             _check_rows(cameras, X, "cameras")
         if queries is not None:
-            queries = as_rows(queries)
+            queries = self._own(as_rows(queries), queries)
         supervised_by = supervision(
             y if self._supervised or qrels is not None else np.zeros(len(X), dtype=np.int64),
             qrels=qrels,
@@ -134,6 +146,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             query_cameras=query_cameras,
         )
         order = self._order()
+        if checkpoint is not None:
+            order["checkpoint"] = (os.fspath(checkpoint), float(checkpoint_every))
         with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
             found = _metra.train(order, X, queries, supervised_by, tell)
         self._learned(found["model"])
@@ -185,6 +199,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "criterion": self.criterion,
             "seed": _seed(self.random_state),
             "threads": threads(self.n_jobs),
+            "checkpoint": None,
         }
 
     def _learned(self, model: Any) -> None:
@@ -198,7 +213,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _vectors(self, X: Any, reset: bool = False) -> np.ndarray:
         """Vectors as scikit-learn checks them, without a copy where they can be used as they are."""
-        X = unpacked(X)
+        given, X = X, unpacked(X)
         if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
             wanted: Any = working_type(X.dtype)
         else:
@@ -207,7 +222,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = validate_data(self, X, reset=reset, dtype=wanted, order="C", ensure_min_samples=least)
         if self._takes_histograms():
             check_non_negative(X, f"{type(self).__name__} (kernel {self.kernel})")
-        return X
+        return self._own(X, given)
+
+    def _own(self, rows: np.ndarray, given: Any) -> np.ndarray:
+        """Rows that no other thread writes to, if ``copy`` asks for them."""
+        # Arrow, pandas and Polars lend their memory too, which numpy cannot always tell.
+        return rows.copy() if self.copy and (given is rows or rows.base is not None) else rows
 
     @property
     def _n_features_out(self) -> int:

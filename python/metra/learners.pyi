@@ -20,6 +20,7 @@ class Euclid(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -38,6 +39,7 @@ class Cosine(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -57,6 +59,7 @@ class Pca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -77,6 +80,7 @@ class Whitening(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -97,6 +101,7 @@ class Lda(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -119,6 +124,7 @@ class Kissme(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -140,6 +146,7 @@ class Xqda(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -162,6 +169,7 @@ class Lfda(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -189,6 +197,7 @@ class KernelLfda(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -212,6 +221,7 @@ class Mfa(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -244,6 +254,7 @@ class Lmnn(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -272,6 +283,7 @@ class Nca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -300,6 +312,7 @@ class Itml(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -324,6 +337,7 @@ class Oasis(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -351,6 +365,7 @@ class Loreta(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -376,6 +391,7 @@ class Mlr(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -399,6 +415,7 @@ class Mlapg(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -424,6 +441,7 @@ class Svmml(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -452,6 +470,7 @@ class Pcca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -485,6 +504,7 @@ class KernelPcca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -518,6 +538,7 @@ class Warca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -552,6 +573,7 @@ class KernelWarca(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -585,6 +607,7 @@ class Frml(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -619,6 +642,7 @@ class MultiSimilarity(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -650,6 +674,7 @@ class SupCon(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -683,6 +708,7 @@ class ProxyAnchor(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -715,6 +741,7 @@ class Slr(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -739,6 +766,7 @@ class SlrAdapter(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -766,6 +794,7 @@ class Adapter(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -794,6 +823,7 @@ class Qwise(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -824,6 +854,7 @@ class Attributes(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...
 
@@ -845,5 +876,6 @@ class RankSvm(MetricLearner):
         protocol: str | None = ...,
         random_state: Any = ...,
         n_jobs: int | None = ...,
+        copy: bool = ...,
         verbose: bool = ...,
     ) -> None: ...

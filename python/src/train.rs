@@ -16,6 +16,7 @@ use metra::{Dataset, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Values to try, by parameter.
@@ -40,6 +41,8 @@ pub(crate) struct Order {
     criterion: Option<String>,
     seed: u64,
     threads: Option<usize>,
+    /// File, and seconds between two states in it.
+    checkpoint: Option<(PathBuf, f64)>,
 }
 
 /// What a fit outcome, before it becomes Python's.
@@ -108,6 +111,9 @@ impl Order {
         registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
         experiment.base = self.base.clone();
         read::<Space>(self.base.as_ref())?;
+        if let Some((path, every)) = &self.checkpoint {
+            experiment.checkpoint = Some(experiment.checkpoint_at(path, *every, self.refit)?);
+        }
         let mut history = History::new(channel);
         let began = Instant::now();
         let result = experiment.train(0, &mut history)?;
@@ -115,6 +121,9 @@ impl Order {
             true => experiment.refit(0, &result, &mut history)?,
             false => result.model,
         };
+        if let Some(checkpoint) = &experiment.checkpoint {
+            checkpoint.remove()?;
+        }
         Ok(FitOutcome {
             model,
             chosen: result.chosen.settings,

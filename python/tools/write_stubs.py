@@ -29,6 +29,7 @@ SHARED_TYPES = {
     "protocol": "str | None",
     "random_state": "Any",
     "n_jobs": "int | None",
+    "copy": "bool",
     "verbose": "bool",
 }
 

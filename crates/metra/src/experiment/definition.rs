@@ -12,7 +12,8 @@ use crate::random::Stream;
 use crate::training::{FitCheckpoint, Recipe};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::path::Path;
+use std::time::Duration;
 
 /// What is compared, on what, and how.
 #[derive(Clone)]
@@ -58,8 +59,9 @@ pub struct Experiment<'a> {
     pub facts: Vec<String>,
     /// Names of units, for reports.
     pub names: &'a (dyn Fn(u64) -> String + Sync),
-    /// Where a training keeps its fits, to go on from there after it was ended.
-    pub checkpoint: Option<&'a Mutex<FitCheckpoint>>,
+    /// Where a training keeps its fits, to go on from there after it was ended; see
+    /// [`Experiment::checkpoint_at`].
+    pub checkpoint: Option<FitCheckpoint>,
 }
 
 /// One method of a comparison.
@@ -220,12 +222,16 @@ impl<'a> Experiment<'a> {
             },
             criterion: self.criterion,
             seed,
-            checkpoint: self.checkpoint,
+            checkpoint: self.checkpoint.clone(),
         }
     }
 
-    /// All that the fits of a training depend on, for its checkpoint.
-    pub fn training_key(&self) -> Result<String> {
+    /// The checkpoint of this training, in a file that gets the state of the fit under way every so many
+    /// seconds. `refit` says whether a model of all rows is fitted at the end.
+    pub fn checkpoint_at(&self, path: &Path, every: f64, refit: bool) -> Result<FitCheckpoint> {
+        let every = Duration::try_from_secs_f64(every)
+            .map_err(|_| Error::parameter("checkpoint-every", "seconds, 0 or more", every))?;
+        // All that the fits depend on.
         let methods = self.methods.iter().map(|method| {
             let ComparedMethod {
                 method,
@@ -237,13 +243,13 @@ impl<'a> Experiment<'a> {
             } = method;
             format!("{method} {settings:?} {recipe} {grid:?} {spaces:?}")
         });
-        let methods: Vec<String> = methods.collect();
-        Ok(format!(
-            "{} {} {:?}",
+        let methods = methods.collect::<Vec<_>>().join("; ");
+        let key = format!(
+            "{} {methods} {:?} refit: {refit}",
             self.digest()?,
-            methods.join("; "),
             self.base
-        ))
+        );
+        FitCheckpoint::open(path, &key, every)
     }
 
     /// What a method tries: all of its grid, or as many of it as the budget allows, drawn by the

@@ -14,7 +14,6 @@ use crate::training::{FitCheckpoint, Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is to be learned, and how it is to be chosen.
 pub(super) struct Study<'a> {
@@ -41,7 +40,7 @@ pub(super) struct Study<'a> {
     /// Seed of all draws.
     pub seed: u64,
     /// Where fits are kept.
-    pub(super) checkpoint: Option<&'a Mutex<FitCheckpoint>>,
+    pub(super) checkpoint: Option<FitCheckpoint>,
 }
 
 /// One combination of settings with its value on validation.
@@ -84,11 +83,6 @@ impl Chosen {
         let allowed = self.value.is_some_and(|value| value >= 0.0);
         allowed && shortfall(&self.values, &other.values) == 0.0
     }
-}
-
-/// A panic elsewhere leaves nothing half-done in it: files are replaced as a whole.
-fn lock(checkpoint: &Mutex<FitCheckpoint>) -> MutexGuard<'_, FitCheckpoint> {
-    checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Study<'a> {
@@ -270,12 +264,11 @@ impl<'a> Study<'a> {
             }
         };
         let validate = |steps: &[Step], map: &Map| Ok(best_space(steps, map)?.0);
-        let mut checkpoint = self.checkpoint.map(lock);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
             last_step,
-            checkpoint: checkpoint.as_deref_mut(),
+            checkpoint: self.checkpoint.clone(),
             // What is validated on decides where a fit ends.
             fit: *blake3::hash(bytemuck::cast_slice(validation)).as_bytes(),
             ..Run::default()
@@ -324,12 +317,11 @@ impl<'a> Study<'a> {
         chosen: &Chosen,
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
-        let mut checkpoint = self.checkpoint.map(lock);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
             last_step: chosen.last_step,
-            checkpoint: checkpoint.as_deref_mut(),
+            checkpoint: self.checkpoint.clone(),
             ..Run::default()
         };
         let part = self.data.select(units)?;

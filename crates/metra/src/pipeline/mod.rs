@@ -141,7 +141,7 @@ impl Pipeline {
             None => [0; 32],
         };
         if let Some(done) = run.checkpoint.as_ref().and_then(|kept| kept.done(&fit)) {
-            return Fitted::decode(done);
+            return Fitted::decode(&done);
         }
         let steps = self.recipe.fit(data.items(), data.item_groups())?;
         let memory = data.storage().memory;
@@ -161,7 +161,7 @@ impl Pipeline {
                 observer: run.observer.as_deref_mut().map(|o| o as &mut dyn Observer),
                 validate: if own { Some(&mut validate) } else { None },
                 last_step: run.last_step,
-                checkpoint: run.checkpoint.as_deref_mut(),
+                checkpoint: run.checkpoint.clone(),
                 fit,
                 stop: data.stop(),
                 facts: std::mem::take(&mut run.facts),
@@ -173,7 +173,7 @@ impl Pipeline {
             map?
         };
         let fitted = self.assemble(data.dim(), steps, map, run)?;
-        if let Some(checkpoint) = &mut run.checkpoint {
+        if let Some(checkpoint) = &run.checkpoint {
             checkpoint.finish(fit, fitted.encode()?)?;
         }
         Ok(fitted)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A state is written so seldom that it takes at most this part of the time.
@@ -69,12 +70,17 @@ impl CheckpointFile {
     }
 }
 
-/// Keeps the fits of a training.
-#[derive(Debug)]
+/// Keeps the fits of a training. Clones are the same checkpoint.
+#[derive(Debug, Clone)]
 pub struct FitCheckpoint {
-    file: CheckpointFile,
-    every: Duration,
+    file: Arc<CheckpointFile>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
     fits: Fits,
+    every: Duration,
     written: Instant,
 }
 
@@ -88,20 +94,27 @@ struct Fits {
 impl FitCheckpoint {
     /// The checkpoint at `path`, which is made if it is not there. `training` stands for all that the
     /// training depends on. The state of a fit is written `every` so often at most.
-    pub fn open(path: &Path, training: &str, every: Duration) -> Result<Self> {
+    pub(crate) fn open(path: &Path, training: &str, every: Duration) -> Result<Self> {
         let file = CheckpointFile::new(path, *blake3::hash(training.as_bytes()).as_bytes());
         let fits = file.read()?.unwrap_or_default();
         Ok(FitCheckpoint {
-            file,
-            every,
-            fits,
-            written: Instant::now(),
+            file: Arc::new(file),
+            state: Arc::new(Mutex::new(State {
+                fits,
+                every,
+                written: Instant::now(),
+            })),
         })
+    }
+
+    /// A panic elsewhere leaves nothing half-done in it: files are replaced as a whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fits that were done when it was opened or since.
     pub fn fits(&self) -> usize {
-        self.fits.done.len()
+        self.state().fits.done.len()
     }
 
     /// Remove the file: the training is done.
@@ -114,40 +127,42 @@ impl FitCheckpoint {
         }
     }
 
-    pub(crate) fn done(&self, fit: &[u8; 32]) -> Option<&[u8]> {
-        self.fits.done.get(fit).map(Vec::as_slice)
+    pub(crate) fn done(&self, fit: &[u8; 32]) -> Option<Vec<u8>> {
+        self.state().fits.done.get(fit).cloned()
     }
 
-    pub(crate) fn finish(&mut self, fit: [u8; 32], result: Vec<u8>) -> Result<()> {
-        self.fits.done.insert(fit, result);
-        self.fits.underway = None;
-        self.write()
+    pub(crate) fn finish(&self, fit: [u8; 32], result: Vec<u8>) -> Result<()> {
+        let mut state = self.state();
+        state.fits.done.insert(fit, result);
+        state.fits.underway = None;
+        self.write(&mut state)
     }
 
     pub(super) fn underway<S: DeserializeOwned>(&self, fit: &[u8; 32]) -> Result<Option<S>> {
-        match &self.fits.underway {
+        match &self.state().fits.underway {
             Some((kept, state)) if kept == fit => Ok(Some(decode(state)?)),
             _ => Ok(None),
         }
     }
 
     /// Keep the state of a fit, unless the last one was kept a moment ago.
-    pub(super) fn keep(&mut self, fit: [u8; 32], state: &impl Serialize) -> Result<()> {
-        if self.written.elapsed() < self.every {
+    pub(super) fn keep(&self, fit: [u8; 32], progress: &impl Serialize) -> Result<()> {
+        let mut state = self.state();
+        if state.written.elapsed() < state.every {
             return Ok(());
         }
-        self.fits.underway = Some((fit, encode(state)?));
-        self.write()
+        state.fits.underway = Some((fit, encode(progress)?));
+        self.write(&mut state)
     }
 
-    fn write(&mut self) -> Result<()> {
+    fn write(&self, state: &mut State) -> Result<()> {
         let began = Instant::now();
-        self.file.write(&self.fits)?;
+        self.file.write(&state.fits)?;
         // Where the disk is slow, the next one waits longer.
-        if !self.every.is_zero() {
-            self.every = self.every.max(SHARE * began.elapsed());
+        if !state.every.is_zero() {
+            state.every = state.every.max(SHARE * began.elapsed());
         }
-        self.written = Instant::now();
+        state.written = Instant::now();
         Ok(())
     }
 }
@@ -161,14 +176,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.bin");
         let open = |training| FitCheckpoint::open(&path, training, Duration::ZERO);
-        let mut first = open("a").unwrap();
+        let first = open("a").unwrap();
         first.keep([1; 32], &7_u32).unwrap();
         first.finish([2; 32], vec![3]).unwrap();
         first.keep([1; 32], &8_u32).unwrap();
         let again = open("a").unwrap();
         assert_eq!(again.underway::<u32>(&[1; 32]).unwrap(), Some(8));
         assert_eq!(again.underway::<u32>(&[9; 32]).unwrap(), None);
-        assert_eq!((again.done(&[2; 32]), again.fits()), (Some(&[3][..]), 1));
+        assert_eq!((again.done(&[2; 32]), again.fits()), (Some(vec![3]), 1));
         assert!(
             open("b")
                 .unwrap_err()

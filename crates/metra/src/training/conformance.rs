@@ -457,12 +457,12 @@ fn resumes(case: &Case<'_>) -> Result<(), Broken> {
     let folder = tempfile::tempdir().map_err(|error| Broken(error.to_string()))?;
     let path = folder.path().join("checkpoint");
     for part in [0.3, 0.6, 2.0] {
-        let mut checkpoint = FitCheckpoint::open(&path, "conformance", Duration::ZERO)?;
+        let checkpoint = FitCheckpoint::open(&path, "conformance", Duration::ZERO)?;
         let stop = AtomicBool::new(false);
         let mut observer = EndAfter { part, stop: &stop };
         let run = Run {
             observer: Some(&mut observer),
-            checkpoint: Some(&mut checkpoint),
+            checkpoint: Some(checkpoint),
             stop: Some(&stop),
             ..Run::new(5)
         };

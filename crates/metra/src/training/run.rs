@@ -54,7 +54,7 @@ pub struct Run<'a> {
     /// Stop after this many steps of the schedule, as an earlier run's best step showed.
     pub last_step: Option<u64>,
     /// Where fits are kept, to go on from there.
-    pub checkpoint: Option<&'a mut FitCheckpoint>,
+    pub checkpoint: Option<FitCheckpoint>,
     /// The fit under way, as the checkpoint knows it.
     pub(crate) fit: [u8; 32],
     /// The data set's flag, which a pipeline hands on.
@@ -84,7 +84,7 @@ impl Run<'_> {
 
     /// Keep the state of this fit.
     pub(crate) fn keep(&mut self, state: &impl Serialize) -> Result<()> {
-        match &mut self.checkpoint {
+        match &self.checkpoint {
             Some(checkpoint) => checkpoint.keep(self.fit, state),
             None => Ok(()),
         }

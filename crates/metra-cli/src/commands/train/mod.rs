@@ -17,7 +17,7 @@ use crate::method_args::MethodArgs;
 use crate::print;
 use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use metra::experiment::compare::{Cost, Costs};
 use metra::experiment::cost::{Timing, product_seconds};
@@ -25,11 +25,8 @@ use metra::experiment::{Experiment, HoldOut, Parts, SplitResult, Verdicts, pool,
 use metra::internal::AtomicFile;
 use metra::model::{Embedding, Model};
 use metra::supervision::Supervision;
-use metra::training::FitCheckpoint;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// Learn a metric, choose its settings on a validation part and judge it on a test part.
 #[derive(Args)]
@@ -117,8 +114,14 @@ impl Train {
         let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
         let mut experiment = (self.method).experiment(input, &self.evaluation, &self.splitting)?;
         experiment.names = &names;
-        let checkpoint = self.open_checkpoint(&experiment)?;
-        experiment.checkpoint = checkpoint.as_ref();
+        if let Some(path) = &self.checkpoint {
+            let checkpoint = experiment.checkpoint_at(path, self.checkpoint_every, self.refit)?;
+            if checkpoint.fits() > 0 {
+                let fits = print::plural(checkpoint.fits() as u64, "fit");
+                tracing::info!("{}: going on after {fits}", path.display());
+            }
+            experiment.checkpoint = Some(checkpoint);
+        }
         let (kind, folds) = (experiment.holdout, experiment.folds);
         let mut report = Report {
             data: experiment.data.text.clone(),
@@ -180,11 +183,8 @@ impl Train {
         if let Some(path) = &self.report {
             write_report(path, &experiment, &results)?;
         }
-        if let Some(checkpoint) = &checkpoint {
-            checkpoint
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove()?;
+        if let Some(checkpoint) = &experiment.checkpoint {
+            checkpoint.remove()?;
         }
         if common.json {
             return print::json(&report);
@@ -204,21 +204,6 @@ impl Train {
             }
             None => Ok(()),
         }
-    }
-
-    fn open_checkpoint(&self, experiment: &Experiment<'_>) -> Result<Option<Mutex<FitCheckpoint>>> {
-        let Some(path) = &self.checkpoint else {
-            return Ok(None);
-        };
-        let every = Duration::try_from_secs_f64(self.checkpoint_every);
-        let every = every.context("--checkpoint-every: expected seconds, 0 or more")?;
-        let key = format!("{} refit: {}", experiment.training_key()?, self.refit);
-        let checkpoint = FitCheckpoint::open(path, &key, every)?;
-        if checkpoint.fits() > 0 {
-            let fits = print::plural(checkpoint.fits() as u64, "fit");
-            tracing::info!("{}: going on after {fits}", path.display());
-        }
-        Ok(Some(Mutex::new(checkpoint)))
     }
 
     fn split(
