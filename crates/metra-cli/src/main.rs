@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     match checked.and_then(|()| run(command.verb, &common)) {
         Ok(code) => print::ending(code),
         Err(error) if interrupted(&error) => {
-            tracing::error!("interrupted; no output file was written");
+            tracing::error!("interrupted; no file was left half-written");
             ExitCode::from(130)
         }
         Err(error) => {

@@ -9,6 +9,7 @@ mod columns;
 mod corpus;
 mod engine;
 mod error;
+pub mod internal;
 mod judge;
 mod operators;
 mod output_folder;

@@ -7,6 +7,7 @@
 use crate::column::Cell;
 use crate::element::{ElementType, Number, Vector};
 use crate::error::{Error, Result};
+use crate::feather_blocks::largest_block;
 use crate::parquet_pages::ColumnPages;
 use crate::sink::{Chunk, Source, collect};
 use crate::table::{ReadProgress, Table, TableOptions, positions};
@@ -101,6 +102,13 @@ pub(crate) fn read(
     options: &TableOptions,
     progress: ReadProgress<'_>,
 ) -> Result<Table> {
+    let most = options.memory.max(LEAST_MEMORY);
+    if let Container::Feather = container {
+        let (length, largest) = guarded(path, container, || largest_block(path))?;
+        if largest > most.max(length) {
+            return Err(too_much(path, "a block of its rows is", largest));
+        }
+    }
     let (schema, rows) = container.schema(path)?;
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let columns = positions(path, &names, options)?;
@@ -137,7 +145,6 @@ pub(crate) fn read(
     roots.sort_unstable();
     roots.dedup();
     if let Container::Parquet = container {
-        let most = options.memory.max(LEAST_MEMORY);
         batch_rows = batch_rows.min(check_pages(path, &roots, &vector, element, most)?);
     }
     let within = |root: &usize| roots.binary_search(root).unwrap_or(0);
@@ -158,6 +165,13 @@ pub(crate) fn read(
 
 fn too_wide(path: &Path, dim: u64) -> Error {
     let problem = format!("expected vectors of at most {MOST_NUMBERS} numbers, but found {dim}");
+    Error::file(path, problem)
+}
+
+fn too_much(path: &Path, what: &str, bytes: u64) -> Error {
+    let problem = format!(
+        "{what} {bytes} bytes when unpacked: if that is meant, allow for them with --memory"
+    );
     Error::file(path, problem)
 }
 
@@ -200,11 +214,7 @@ fn check_pages(
         }
     }
     if pages > most {
-        let problem = format!(
-            "its pages are {pages} bytes when they are unpacked: if that is meant, allow for them with \
-             --memory"
-        );
-        return Err(Error::file(path, problem));
+        return Err(too_much(path, "its pages are", pages));
     }
     // A text of a dictionary is copied for every row that has it.
     Ok(usize::try_from(most / largest_text)

@@ -29,6 +29,7 @@ mod comparisons;
 mod csv;
 mod element;
 mod error;
+mod feather_blocks;
 mod json_lines;
 mod lines;
 mod npy;

@@ -1,4 +1,4 @@
-//! Tests that need a data set, a server or an interpreter which a machine may not have.
+//! Tests that need a data set, a server or an interpreter which a machine may not have; and damaged files.
 //!
 //! A test asks [`variable`] for the environment variable that names what it needs. Where it is not set
 //! the test is skipped: it says so, and adds a line to the file that `METRA_SKIPPED` names, so that a
@@ -7,6 +7,10 @@
 //! fails.
 
 #![expect(clippy::print_stderr, reason = "tests say what they leave out")]
+
+mod mutation;
+
+pub use mutation::mutated;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -16,6 +16,7 @@ use crate::model::{Model, Step};
 use crate::pipeline::distributed::{LocalSteps, PairScale};
 use crate::search::NearestRows;
 use crate::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A pass that other machines know by name.
@@ -167,6 +168,15 @@ impl Started {
     }
 }
 
+/// Do a part of a pass. Settings come from another machine and say what rows they are for; where they do not
+/// fit these rows, that is an error of the job and not the end of the program.
+fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let problem = format!("the settings of the pass {name} do not fit the rows of the table");
+        Err(Error::Data(problem))
+    })
+}
+
 trait Starting: Send + Sync {
     fn start(&self, shard: u64) -> Result<Box<dyn Running>>;
 }
@@ -175,7 +185,8 @@ struct Settings<S: Statistic>(S::Spec);
 
 impl<S: Statistic + 'static> Starting for Settings<S> {
     fn start(&self, shard: u64) -> Result<Box<dyn Running>> {
-        Ok(Box::new(Once(S::start(&self.0, shard)?)))
+        let started = guarded(S::NAME, || S::start(&self.0, shard))?;
+        Ok(Box::new(Once(started)))
     }
 }
 
@@ -189,7 +200,7 @@ struct Once<S>(S);
 
 impl<S: Statistic> Running for Once<S> {
     fn update(&mut self, sample: &Sample<'_>) -> Result<()> {
-        self.0.update(sample)
+        guarded(S::NAME, || self.0.update(sample))
     }
 
     fn is_done(&self) -> bool {
@@ -197,6 +208,6 @@ impl<S: Statistic> Running for Once<S> {
     }
 
     fn close(self: Box<Self>) -> Result<Vec<PartialResult>> {
-        self.0.close()
+        guarded(S::NAME, || self.0.close())
     }
 }

@@ -4,6 +4,7 @@
 #![cfg(feature = "cluster")]
 
 mod faults;
+mod network;
 mod object_store;
 mod processes;
 mod same;

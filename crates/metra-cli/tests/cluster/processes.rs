@@ -16,9 +16,48 @@ const READY: Duration = Duration::from_secs(60);
 
 /// The command with arguments in one line.
 pub(crate) fn metra(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_metra"));
-    command.args(line.split_whitespace());
-    command
+    Host::here().metra(line)
+}
+
+/// Where programs run: on this machine as it is, or in a network namespace.
+#[derive(Clone)]
+pub(crate) struct Host {
+    namespace: Option<String>,
+    /// The address that others reach it by.
+    pub(crate) address: String,
+}
+
+impl Host {
+    pub(crate) fn here() -> Self {
+        Host {
+            namespace: None,
+            address: "127.0.0.1".into(),
+        }
+    }
+
+    pub(crate) fn in_namespace(name: &str, address: &str) -> Self {
+        Host {
+            namespace: Some(name.to_owned()),
+            address: address.to_owned(),
+        }
+    }
+
+    pub(crate) fn command(&self, program: &str) -> Command {
+        match &self.namespace {
+            None => Command::new(program),
+            Some(name) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", name, program]);
+                command
+            }
+        }
+    }
+
+    pub(crate) fn metra(&self, line: &str) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_metra"));
+        command.args(line.split_whitespace());
+        command
+    }
 }
 
 /// Run a command to its end.
@@ -103,6 +142,10 @@ impl Program {
         assert!(sent.unwrap().success());
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Wait for its end.
     pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
         let begin = Instant::now();
@@ -130,18 +173,25 @@ pub(crate) struct Scheduler {
     pub(crate) program: Program,
     /// `host:port`.
     pub(crate) address: String,
+    host: Host,
 }
 
 impl Scheduler {
     pub(crate) fn start(more: &str) -> Self {
-        let mut program = Program::start(metra(&format!(
-            "cluster scheduler --bind 127.0.0.1:0 --executor-timeout 6 --check-interval 2 \
-             --without-executors 60 --json {more}"
+        Self::start_on(Host::here(), more)
+    }
+
+    pub(crate) fn start_on(host: Host, more: &str) -> Self {
+        let mut program = Program::start(host.metra(&format!(
+            "cluster scheduler --bind {}:0 --executor-timeout 6 --check-interval 2 \
+             --without-executors 60 --json {more}",
+            host.address
         )));
         let told: Value = serde_json::from_str(&program.line()).unwrap();
         Scheduler {
             program,
             address: told["listening"].as_str().unwrap().to_owned(),
+            host,
         }
     }
 
@@ -156,7 +206,8 @@ impl Scheduler {
 
     /// What `metra cluster status` says.
     pub(crate) fn status(&self) -> Value {
-        let output = output(&format!("cluster status {} --json", self.url()));
+        let line = format!("cluster status {} --json", self.url());
+        let output = self.host.metra(&line).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{error}");
         serde_json::from_slice(&output.stdout).unwrap()
@@ -197,13 +248,23 @@ impl Executor {
         more: &str,
         environment: &[(&str, &str)],
     ) -> Self {
+        Self::start_on(&Host::here(), scheduler, more, environment)
+    }
+
+    pub(crate) fn start_on(
+        host: &Host,
+        scheduler: &Scheduler,
+        more: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let line = format!(
-            "cluster executor --scheduler {} --heartbeat 2 --slots 1 --json --work-dir {} {more}",
+            "cluster executor --scheduler {} --heartbeat 2 --slots 1 --json --bind {}:0 --work-dir {} {more}",
             scheduler.address,
+            host.address,
             folder.path().display()
         );
-        let mut command = metra(&line);
+        let mut command = host.metra(&line);
         command.envs(environment.iter().copied());
         let mut program = Program::start(command);
         let told: Value = serde_json::from_str(&program.line()).unwrap();

@@ -686,7 +686,7 @@ fn an_interrupted_training_leaves_nothing_behind() {
     assert!(asked.elapsed() < Duration::from_secs(10));
     assert!(
         rest.iter()
-            .any(|line| line.contains("no output file was written")),
+            .any(|line| line.contains("no file was left half-written")),
         "{rest:?}"
     );
     assert_eq!(folder.names(), before);

@@ -3,6 +3,7 @@
 
 use super::folder::{Folder, example, text};
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -141,10 +142,118 @@ fn a_killed_training_goes_on_to_the_same_model() {
     assert_eq!(text(&folder.bytes("c.bin")), "something of the user's");
 }
 
+/// How often the slow tests kill: `METRA_KILLS`, or so often.
+fn kills(usual: usize) -> usize {
+    std::env::var("METRA_KILLS").map_or(usual, |count| count.parse().unwrap())
+}
+
 #[test]
-#[ignore = "slow: two hundred kills"]
-fn two_hundred_kills_change_no_byte() {
-    killed_at(200);
+#[ignore = "slow: kills a training many times"]
+fn many_kills_change_no_byte() {
+    killed_at(kills(40));
+}
+
+/// Every verb that writes, and what it writes below `out`.
+const WRITES: [(&str, &str); 11] = [
+    (
+        "train data.parquet --label label --method pca --rank 64 -o out/m.safetensors",
+        "m.safetensors",
+    ),
+    (
+        "train data.parquet --label label --method lda --rank 4 --report out/r.html",
+        "r.html",
+    ),
+    (
+        "calibrate m.safetensors data.parquet --label label --where train=false -o out/c.safetensors",
+        "c.safetensors",
+    ),
+    ("embed m.safetensors data.parquet -o out/z.npy", "z.npy"),
+    (
+        "embed m.safetensors data.parquet -o out/z.parquet",
+        "z.parquet",
+    ),
+    (
+        "search m.safetensors data.parquet --run out/run.txt",
+        "run.txt",
+    ),
+    ("index m.safetensors data.parquet -o out/index", "index"),
+    (
+        "export m.safetensors --items data.parquet -o out/m.faiss",
+        "m.faiss",
+    ),
+    ("export m.safetensors -o out/m.h", "m.h"),
+    (
+        "compare data.parquet --label label --methods pca,lda --no-cost --output out/compared",
+        "compared/results.json",
+    ),
+    (
+        "train data.parquet --label label --method warca --rank 64 --set steps=20 --checkpoint out/c.bin \
+         --checkpoint-every 0 -o out/w.safetensors",
+        "w.safetensors",
+    ),
+];
+
+/// The bytes of a file, or of all files of a folder; `None` where there is nothing.
+fn content(path: &Path) -> Option<Vec<(String, Vec<u8>)>> {
+    if path.is_file() {
+        return Some(vec![(String::new(), fs::read(path).unwrap())]);
+    }
+    let mut files: Vec<_> = (fs::read_dir(path).ok()?)
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    Some(files)
+}
+
+/// Killed at any moment, a verb leaves its whole output or none, and run again it writes the same bytes.
+#[test]
+#[ignore = "slow: kills every verb that writes"]
+fn killed_verbs_leave_whole_files_or_none() {
+    let folder = Folder::new();
+    example(&folder);
+    folder.good(&format!("{TRAIN} -o m.safetensors"), &[]);
+    for (line, output) in WRITES {
+        let fresh = || {
+            let _ = fs::remove_dir_all(folder.path("out"));
+            fs::create_dir(folder.path("out")).unwrap();
+        };
+        let place = folder.path("out").join(output);
+        fresh();
+        let began = Instant::now();
+        folder.good(line, &[]);
+        let whole = (began.elapsed(), content(&place).unwrap());
+        fresh();
+        let (mut unfinished, moments) = (0, kills(3));
+        for round in 0..moments {
+            let mut child = folder.command(line, &[]);
+            let mut child = child
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(whole.0.mul_f64((round as f64 * 0.618_034).fract()));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            match content(&place) {
+                Some(found) => assert!(found == whole.1, "{line}: something else was written"),
+                None => unfinished += 1,
+            }
+            let _ = fs::remove_file(&place);
+            if output == "index" {
+                let _ = fs::remove_dir_all(&place);
+            }
+        }
+        folder.good(line, &[]);
+        assert!(
+            content(&place).as_ref() == Some(&whole.1),
+            "{line}: other bytes in the end"
+        );
+        println!("{moments} kills, {unfinished} before the file was there: {line}");
+    }
 }
 
 /// A shard folder is read whole or not at all.
@@ -212,7 +321,7 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
     let folder = Folder::new();
     example(&folder);
     folder.good(&format!("{TRAIN} -o m.safetensors"), &[]);
-    let disk = folder.path("disk");
+    let disk = folder.path("out");
     fs::create_dir(&disk).unwrap();
     let mount = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
@@ -231,20 +340,7 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
     let _unmount = Unmount(disk.clone());
     // To the last byte: what does not fit is the error that is wanted here.
     let _ = fs::write(disk.join("fill"), vec![0; 128 << 10]);
-    for line in [
-        "train data.parquet --label label --method pca --rank 64 -o disk/m.safetensors",
-        "train data.parquet --label label --method lda --rank 4 --report disk/r.html",
-        "calibrate m.safetensors data.parquet --label label --where train=false -o disk/c.safetensors",
-        "embed m.safetensors data.parquet -o disk/z.npy",
-        "embed m.safetensors data.parquet -o disk/z.parquet",
-        "search m.safetensors data.parquet --run disk/run.txt",
-        "index m.safetensors data.parquet -o disk/index",
-        "export m.safetensors --items data.parquet -o disk/m.faiss",
-        "export m.safetensors -o disk/m.h",
-        "compare data.parquet --label label --methods pca,lda --output disk/compared",
-        "train data.parquet --label label --method warca --rank 64 --set steps=20 --checkpoint disk/c.bin \
-         --checkpoint-every 0",
-    ] {
+    for (line, _) in WRITES {
         let done = folder.run(line, &[]);
         let error = text(&done.stderr);
         assert_eq!(done.status.code(), Some(1), "{line}\n{error}");

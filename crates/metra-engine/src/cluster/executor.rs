@@ -79,20 +79,28 @@ pub struct JoinedExecutor {
     pub work_dir: PathBuf,
 }
 
-/// Run an executor until a signal ends it or its scheduler is lost. `joined` is called once the
-/// scheduler counts on it.
+/// Run an executor until a signal ends it or its scheduler is lost for good. `joined` is called once the
+/// scheduler counts on it, and again where it had been cut off for so long that it had to join anew.
 pub fn run(options: &ExecutorOptions, joined: &dyn Fn(&JoinedExecutor)) -> Result<()> {
     if options.slots == 0 {
         return Err(metra::Error::parameter("slots", "at least 1", 0).into());
     }
-    let folder = work_folder(options.work_dir.as_deref())?;
-    let runtime = runtime("metra-executor")?;
-    let outcome = runtime.block_on(serve(options, folder.path(), joined));
-    runtime.shutdown_timeout(Duration::from_millis(500));
-    if let Err(error) = folder.close() {
-        tracing::warn!("the work folder stays: {error}");
+    loop {
+        let folder = work_folder(options.work_dir.as_deref())?;
+        let runtime = runtime("metra-executor")?;
+        let outcome = runtime.block_on(serve(options, folder.path(), joined));
+        runtime.shutdown_timeout(Duration::from_millis(500));
+        if let Err(error) = folder.close() {
+            tracing::warn!("the work folder stays: {error}");
+        }
+        match outcome {
+            // Its tasks were given to others; it begins anew, if the scheduler comes back in time.
+            Err(error @ Error::SchedulerLost { .. }) => {
+                tracing::warn!("{error}; waiting for it for {} s", options.wait);
+            }
+            outcome => return outcome,
+        }
     }
-    outcome
 }
 
 async fn serve(
@@ -122,8 +130,12 @@ async fn serve(
     let joining = format!("joining the scheduler at {}", options.scheduler);
     let mut process = tokio::spawn(start_executor_process(Arc::new(config)));
     // Ballista gives up after five heartbeats in vain, too, but waits for running tasks then, whose
-    // end nobody wants to hear of.
-    let patience = Duration::from_secs(5 * options.heartbeat);
+    // end nobody wants to hear of. Where a network swallows packets its heartbeat waits for ever, and a
+    // scheduler that has given this executor up does not take it back: so the scheduler is asked whether it
+    // counts on this executor.
+    let heartbeat = Duration::from_secs(options.heartbeat);
+    let patience = 5 * heartbeat;
+    let connection = Connection::new(&options.scheduler)?;
     let scheduler_lost = async {
         while !health.is_ready() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -131,15 +143,21 @@ async fn serve(
         joined(&joined_executor);
         let mut last_contact = Instant::now();
         while last_contact.elapsed() < patience {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            if health.is_ready() {
+            tokio::time::sleep(heartbeat).await;
+            if let Ok(found) = status::ask(&connection).await
+                && (found.executors.iter())
+                    .any(|other| other.id == joined_executor.id && other.alive)
+            {
                 last_contact = Instant::now();
             }
         }
     };
     let lost = || Error::SchedulerLost {
         address: options.scheduler.to_string(),
-        reason: format!("no sign of life was taken for {} s", patience.as_secs()),
+        reason: format!(
+            "it has not counted on this executor for {} s",
+            patience.as_secs()
+        ),
     };
     tokio::select! {
         biased;

@@ -2,11 +2,15 @@
 
 use super::StageExec;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::internal_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion_proto::physical_plan::{
+    DefaultPhysicalProtoConverter, PhysicalExtensionCodec, PhysicalProtoConverterExtension,
+};
 use metra::internal::{decode, encode};
 use std::sync::Arc;
 
@@ -56,4 +60,12 @@ impl PhysicalExtensionCodec for Codec {
         buf.extend(bytes);
         Ok(())
     }
+}
+
+/// What an executor makes of the bytes of an operator, in words.
+pub(crate) fn decode_stage(bytes: &[u8]) -> Result<String> {
+    let input = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
+    let (context, converter) = (TaskContext::default(), DefaultPhysicalProtoConverter {});
+    let plan = codec().try_decode(bytes, &[input], &context, &converter)?;
+    Ok(displayable(plan.as_ref()).one_line().to_string())
 }

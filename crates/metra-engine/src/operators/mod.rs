@@ -18,7 +18,7 @@ mod shard_file;
 mod stage;
 
 pub(crate) use assign::{AssignWork, TARGET};
-pub(crate) use codec::codec;
+pub(crate) use codec::{codec, decode_stage};
 pub(crate) use embed::EmbedWork;
 pub(crate) use fold::Work;
 pub(crate) use pass::PassWork;

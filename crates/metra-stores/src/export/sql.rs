@@ -87,7 +87,8 @@ pub fn write_sql(
         identifier(&columns.id)?,
         columns.table.quoted()?,
         identifier(&columns.column)?,
-        search,
+        // In a comment, which ends with its line.
+        one_line(&search),
     );
     out.write_all(text.as_bytes())
         .map_err(|e| write_error(FORMAT, e))?;

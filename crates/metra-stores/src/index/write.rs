@@ -10,18 +10,16 @@ use super::texts::Texts;
 use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
-use metra::internal::flush_folder;
+use metra::internal::AtomicFolder;
 use metra::linalg::Rows;
 use metra::model::{Embedding, Model, Space};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+use std::path::Path;
 
 /// Writes an index, item by item.
 pub struct IndexWriter {
     /// Removed with all in it unless the index is finished.
-    building: TempDir,
-    folder: PathBuf,
+    building: AtomicFolder,
     vectors: DigestedFile,
     files: BTreeMap<String, FileMark>,
     model: ModelMark,
@@ -34,29 +32,10 @@ impl IndexWriter {
     /// An index in `folder`, which must not exist yet, of items as `model` maps them. `name` is what
     /// a message will call the model.
     pub fn create(folder: &Path, model: &Model, name: &str) -> Result<Self> {
-        if folder.symlink_metadata().is_ok() {
-            let problem = "expected no such file or folder yet: remove it or choose another name";
-            return Err(Error::file(folder, problem));
-        }
-        let parent = match folder.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".metra-index-");
-        // A temporary folder is for its owner alone; an index is for whom the umask says.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o777));
-        }
-        let building = builder
-            .tempdir_in(parent)
-            .map_err(|e| Error::io(parent, e))?;
+        let building = AtomicFolder::create(folder)?;
         Ok(IndexWriter {
             vectors: DigestedFile::create(&building.path().join(VECTORS))?,
             building,
-            folder: folder.to_owned(),
             files: BTreeMap::new(),
             model: ModelMark::of(name, model)?,
             space: model.chain.space(),
@@ -143,15 +122,7 @@ impl IndexWriter {
         }
         manifest.files = self.files;
         manifest.write(self.building.path())?;
-        std::fs::rename(self.building.path(), &self.folder)
-            .map_err(|e| Error::io(&self.folder, e))?;
-        let parent = self
-            .folder
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        flush_folder(parent.unwrap_or(Path::new("."))).map_err(|e| Error::io(&self.folder, e))?;
-        // It has another name now; there is nothing left to remove.
-        let _ = self.building.keep();
+        self.building.finish()?;
         Ok(manifest)
     }
 }

@@ -246,7 +246,10 @@ pub(super) fn read(path: &Path) -> Result<ComparisonPlan> {
 impl ExperimentFile {
     fn plan(self, folder: &Path) -> Result<ComparisonPlan> {
         ensure!(
-            !self.name.is_empty() && !self.name.contains(['/', '\\']),
+            !["", ".", ".."].contains(&self.name.as_str())
+                && !self
+                    .name
+                    .contains(|c: char| "/\\".contains(c) || c.is_control()),
             "name must be usable as a folder's name, but is {:?}",
             self.name
         );
@@ -533,5 +536,48 @@ mod tests {
         }
         let kept = std::fs::read_to_string(path).unwrap();
         assert!(kept == text, "write it anew with METRA_WRITE_SCHEMA=1");
+    }
+
+    /// Damaged experiment files are refused or read, whatever their bytes.
+    #[test]
+    fn damage_is_survived() {
+        let count = std::env::var("METRA_MUTATIONS").map_or(500, |count| count.parse().unwrap());
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let files = std::fs::read_dir(&folder).unwrap().flatten();
+        let mut paths: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        });
+        paths.sort();
+        let mut valid: Vec<Vec<u8>> = paths.iter().map(|p| std::fs::read(p).unwrap()).collect();
+        valid.push(SMALL.into());
+        let (mut read, mut refused) = (0, 0);
+        for case in 0..count {
+            let mut random = metra::internal::Stream::new(1, "experiment files", case);
+            let mut place = || random.below(valid.len() as u64) as usize;
+            let (one, other) = (&valid[place()], &valid[place()]);
+            let bytes = metra_testing::mutated(one, other, &mut |n| random.below(n));
+            let file: Result<ExperimentFile, _> = toml::from_str(&String::from_utf8_lossy(&bytes));
+            match file.map(|file| file.plan(&folder)) {
+                Ok(Ok(_)) => read += 1,
+                _ => refused += 1,
+            }
+        }
+        println!("{count} damaged experiment files: {read} read, {refused} refused");
+        assert!(read > 0 && refused > 0);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        for name in ["", ".", "..", "a/b", "a\\\\b", "a\\u0007"] {
+            let text = SMALL.replace("\"small\"", &format!("\"{name}\""));
+            let file: ExperimentFile = toml::from_str(&text).unwrap();
+            let error = file.plan(Path::new("")).err().unwrap().to_string();
+            assert!(
+                error.contains("usable as a folder's name"),
+                "{name}: {error}"
+            );
+        }
     }
 }
