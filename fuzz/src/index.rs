@@ -49,10 +49,13 @@ fn read(bytes: &[u8], repair: bool) -> Outcome {
     let write = |file: usize, bytes: &[u8]| {
         fs::write(folder.join(FILES[file]), bytes).expect("a file of the index");
     };
-    write(changed, content);
-    if repair && changed != 0 {
-        let manifest = with_digest(&FOLDER.whole[0], FILES[changed], content);
-        write(0, &manifest);
+    match (repair, changed) {
+        (false, _) => write(changed, content),
+        (true, 0) => write(0, &without_own_digest(content)),
+        (true, _) => {
+            write(changed, content);
+            write(0, &with_digest(&FOLDER.whole[0], FILES[changed], content));
+        }
     }
     let outcome = search(folder);
     write(changed, &FOLDER.whole[changed]);
@@ -64,7 +67,16 @@ fn with_digest(manifest: &[u8], name: &str, content: &[u8]) -> Vec<u8> {
     let mut manifest: Value = serde_json::from_slice(manifest).expect("a manifest");
     let digest = blake3::hash(content).to_hex();
     manifest["files"][name] = json!({"bytes": content.len(), "digest": digest.as_str()});
-    serde_json::to_vec(&manifest).expect("a manifest")
+    without_own_digest(&serde_json::to_vec(&manifest).expect("a manifest"))
+}
+
+/// The first indexes had none for the manifest itself.
+fn without_own_digest(manifest: &[u8]) -> Vec<u8> {
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(manifest) else {
+        return manifest.to_vec();
+    };
+    fields.remove("digest");
+    serde_json::to_vec(&fields).expect("a manifest")
 }
 
 fn search(folder: &Path) -> Outcome {

@@ -211,3 +211,25 @@ impl<S: Statistic> Running for Once<S> {
         guarded(S::NAME, || self.0.close())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::encode;
+
+    #[test]
+    fn settings_that_do_not_fit_the_rows_are_an_error_of_the_job() {
+        // A point of two numbers, and rows of three.
+        let spec = encode(&vec![0.5, 0.5]).unwrap();
+        let ready = Ready::new(ColumnSums::NAME, &spec, KeyedBy::Nothing, &[]).unwrap();
+        let mut started = Arc::new(ready).start(0).unwrap();
+        let incoming = Incoming {
+            first: 0,
+            rows: Rows::new(&[1.0, 2.0, 3.0], 3).unwrap(),
+            classes: None,
+            groups: None,
+        };
+        let error = started.update(&incoming).unwrap_err().to_string();
+        assert!(error.contains("spread do not fit the rows"), "{error}");
+    }
+}

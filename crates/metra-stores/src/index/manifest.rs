@@ -42,6 +42,9 @@ pub struct Manifest {
     pub graph: Option<GraphFacts>,
     /// Every other file of the folder.
     pub files: BTreeMap<String, FileMark>,
+    /// BLAKE3 of all the rest of the manifest, hexadecimal. The first indexes have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
 }
 
 /// Which model an index belongs to.
@@ -113,6 +116,7 @@ impl Manifest {
             dim,
             graph: None,
             files: BTreeMap::new(),
+            digest: None,
         }
     }
 
@@ -137,14 +141,30 @@ impl Manifest {
                 ),
             ));
         }
-        serde_json::from_value(value).map_err(|e| Error::file(&path, e.to_string()))
+        let read: Manifest =
+            serde_json::from_value(value).map_err(|e| Error::file(&path, e.to_string()))?;
+        if read.digest.is_some() && read.digest != Some(read.own_digest(&path)?) {
+            let problem = "its content is damaged (the digest differs): build the index again";
+            return Err(Error::file(&path, problem));
+        }
+        Ok(read)
+    }
+
+    /// The digest of all but the digest itself.
+    fn own_digest(&self, path: &Path) -> Result<String> {
+        let mut rest = self.clone();
+        rest.digest = None;
+        let text = serde_json::to_vec(&rest).map_err(|e| Error::file(path, e.to_string()))?;
+        Ok(blake3::hash(&text).to_hex().to_string())
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(MANIFEST);
+        let mut whole = self.clone();
+        whole.digest = Some(self.own_digest(&path)?);
         let write = || {
             let mut file = File::create(&path)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
+            serde_json::to_writer_pretty(&mut file, &whole)?;
             file.write_all(b"\n")?;
             file.sync_all()
         };

@@ -187,6 +187,17 @@ fn damaged_and_foreign_files_are_refused() {
     open(&path).unwrap();
     let manifest = path.join(MANIFEST);
     let whole = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(
+        &manifest,
+        whole.replacen("m.safetensors", "n.safetensors", 1),
+    )
+    .unwrap();
+    let error = open(&path).err().unwrap().to_string();
+    assert!(error.contains("its content is damaged"), "{error}");
+    // Somebody who forges a manifest leaves its digest out.
+    let mut forged: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    forged.as_object_mut().unwrap().remove("digest").unwrap();
+    let whole = serde_json::to_string_pretty(&forged).unwrap();
     for (from, to, says) in [
         ("metra-index", "other-index", "mark of an index"),
         ("\"version\": 1", "\"version\": 2", "build the index again"),
