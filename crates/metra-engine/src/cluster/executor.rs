@@ -79,28 +79,21 @@ pub struct JoinedExecutor {
     pub work_dir: PathBuf,
 }
 
-/// Run an executor until a signal ends it or its scheduler is lost for good. `joined` is called once the
-/// scheduler counts on it, and again where it had been cut off for so long that it had to join anew.
+/// Run an executor until a signal ends it or its scheduler is lost. `joined` is called once the
+/// scheduler counts on it. After [`Error::SchedulerLost`] it can join again in a new process only: parts of
+/// Ballista outlive the runtime that they were started on.
 pub fn run(options: &ExecutorOptions, joined: &dyn Fn(&JoinedExecutor)) -> Result<()> {
     if options.slots == 0 {
         return Err(metra::Error::parameter("slots", "at least 1", 0).into());
     }
-    loop {
-        let folder = work_folder(options.work_dir.as_deref())?;
-        let runtime = runtime("metra-executor")?;
-        let outcome = runtime.block_on(serve(options, folder.path(), joined));
-        runtime.shutdown_timeout(Duration::from_millis(500));
-        if let Err(error) = folder.close() {
-            tracing::warn!("the work folder stays: {error}");
-        }
-        match outcome {
-            // Its tasks were given to others; it begins anew, if the scheduler comes back in time.
-            Err(error @ Error::SchedulerLost { .. }) => {
-                tracing::warn!("{error}; waiting for it for {} s", options.wait);
-            }
-            outcome => return outcome,
-        }
+    let folder = work_folder(options.work_dir.as_deref())?;
+    let runtime = runtime("metra-executor")?;
+    let outcome = runtime.block_on(serve(options, folder.path(), joined));
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    if let Err(error) = folder.close() {
+        tracing::warn!("the work folder stays: {error}");
     }
+    outcome
 }
 
 async fn serve(
@@ -152,13 +145,14 @@ async fn serve(
             }
         }
     };
-    let lost = || Error::SchedulerLost {
+    let lost = |reason: String| Error::SchedulerLost {
         address: options.scheduler.to_string(),
-        reason: format!(
-            "it has not counted on this executor for {} s",
-            patience.as_secs()
-        ),
+        reason,
     };
+    let silent = format!(
+        "it has not counted on this executor for {} s",
+        patience.as_secs()
+    );
     tokio::select! {
         biased;
         () = end_signal() => {
@@ -170,15 +164,13 @@ async fn serve(
             Ok(())
         }
         ended = &mut process => match ended {
-            Ok(Ok(())) if health.is_ready() => Err(Error::engine(
-                "running tasks",
-                format!("the scheduler at {} told this executor to stop", options.scheduler),
-            )),
-            Ok(Ok(())) => Err(lost()),
+            // It does so to executors that were cut off for too long.
+            Ok(Ok(())) if health.is_ready() => Err(lost("it told this executor to stop".into())),
+            Ok(Ok(())) => Err(lost(silent)),
             Ok(Err(error)) => Err(Error::engine(joining, error)),
             Err(error) => Err(Error::engine(joining, error)),
         },
-        () = scheduler_lost => Err(lost()),
+        () = scheduler_lost => Err(lost(silent)),
     }
 }
 

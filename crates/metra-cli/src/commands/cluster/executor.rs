@@ -90,6 +90,25 @@ impl Executor {
                 tracing::warn!("joined {scheduler}, but nobody reads it: {error}");
             }
         };
-        Ok(run(&options, &joined)?)
+        match run(&options, &joined) {
+            Err(error @ metra_engine::Error::SchedulerLost { .. }) => Err(join_again(error).into()),
+            outcome => Ok(outcome?),
+        }
     }
+}
+
+/// Begin anew, in place of this process: its tasks were given to others, and it waits for the scheduler as a
+/// new one does. The error, where that cannot be done.
+fn join_again(lost: metra_engine::Error) -> metra_engine::Error {
+    #[cfg(unix)]
+    if let Ok(program) = std::env::current_exe() {
+        use std::os::unix::process::CommandExt;
+        tracing::warn!("{lost}; joining again");
+        // It comes back only where it fails.
+        let failed = std::process::Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .exec();
+        tracing::warn!("cannot begin anew: {failed}");
+    }
+    lost
 }
