@@ -4,8 +4,8 @@
 //! Nothing here is documented for users or promised to stay: passes over rows that other machines
 //! hold, sums and products, keyed random streams.
 
-pub use crate::data::atomic_file::{AtomicFile, AtomicFolder, flush_folder};
-pub use crate::data::corpus::{SCAN_ROWS, check_finite, fingerprint};
+pub use crate::data::atomic_file::{AtomicFile, AtomicFolder};
+pub use crate::data::corpus::{SCAN_ROWS, check_finite, check_mapped, fingerprint};
 pub use crate::data::file_kind::{FILE_START, FileKind};
 pub use crate::data::interruptible::Interruptible;
 pub use crate::data::joined::JoinedCorpus;

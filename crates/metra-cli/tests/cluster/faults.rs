@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Stages that last: 0.4 s a shard, 3 s before merging.
+/// A stage that lasts: 0.4 s a shard.
 const SLOW_FOLD: (&str, &str) = ("METRA_TEST_PAUSE_FOLD", "400");
-const SLOW_MERGE: (&str, &str) = ("METRA_TEST_PAUSE_MERGE", "3000");
 
 const FILES: usize = 12;
 
@@ -89,18 +88,35 @@ fn an_executor_killed_after_its_map_output_was_written() {
     let made = made();
     let expected = covariance(&Engine::here(2).unwrap(), &made).unwrap();
     let scheduler = Scheduler::start("");
-    let mut doomed = Executor::start_with(&scheduler, "", &[SLOW_FOLD, SLOW_MERGE]);
-    let _other = Executor::start_with(&scheduler, "", &[SLOW_FOLD, SLOW_MERGE]);
+    // No pass and no merge goes on while a file of its name is here, so that no step below depends
+    // on time.
+    let held = tempfile::tempdir().unwrap();
+    let environment = [
+        SLOW_FOLD,
+        ("METRA_TEST_HOLD", held.path().to_str().unwrap()),
+    ];
+    let mut doomed = Executor::start_with(&scheduler, "", &environment);
+    let _other = Executor::start_with(&scheduler, "", &environment);
     let (engine, progress) = watched(&scheduler);
     let found = std::thread::scope(|scope| {
+        // Here, so that a failed assertion lets go of what the scope waits for.
+        let held = held;
+        let hold = |name: &str| std::fs::write(held.path().join(name), "").unwrap();
+        let release = |name: &str| std::fs::remove_file(held.path().join(name)).unwrap();
+        hold("moments");
         let job = scope.spawn(|| covariance(&engine, &made));
+        until(&progress, "the pass", |_| true);
+        hold("merge");
+        release("moments");
         until(&progress, "all shards", |p| p.done >= FILES as u64);
-        // The fault: its output is there, and nobody has read it all.
+        // The fault: its output is there, and nobody has read it.
         assert!(written(&doomed) > 0, "it had no part in the map stage");
+        hold("moments");
         doomed.program.kill();
-        assert!(!job.is_finished());
+        release("merge");
         // The lost shards are folded again: what was done is taken back.
         until(&progress, "lost shards", |p| p.done < FILES as u64);
+        release("moments");
         job.join().unwrap().unwrap()
     });
     assert!(found == expected);

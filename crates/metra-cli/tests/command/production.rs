@@ -90,6 +90,21 @@ fn devices_and_pipes_are_no_models() {
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
+/// Run a command and kill it after some time; whether it was still running.
+fn killed_after(folder: &Folder, line: &str, moment: Duration) -> bool {
+    let mut child = folder.command(line, &[]);
+    let mut child = child
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(moment);
+    let running = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    running
+}
+
 /// A training that is killed at moments in the course of it, and goes on each time.
 fn killed_at(moments: usize) {
     let folder = Folder::new();
@@ -103,18 +118,10 @@ fn killed_at(moments: usize) {
     let (mut killed, mut round) = (0, 0_u32);
     while killed < moments {
         round += 1;
-        let mut child = folder.command(&line, &[]);
-        let mut child = child
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
         // Moments spread over the whole by the golden ratio, so that few of them fall together.
         let share = (f64::from(round) * 0.618_034).fract();
-        std::thread::sleep(whole.mul_f64(0.1 + 0.8 * share) / 2);
-        killed += usize::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let moment = whole.mul_f64(0.1 + 0.8 * share) / 2;
+        killed += usize::from(killed_after(&folder, &line, moment));
         // Nothing torn: a model is whole or not there.
         if folder.path("m.safetensors").exists() {
             folder.good("inspect m.safetensors", &[]);
@@ -229,15 +236,8 @@ fn killed_verbs_leave_whole_files_or_none() {
         fresh();
         let (mut unfinished, moments) = (0, kills(3));
         for round in 0..moments {
-            let mut child = folder.command(line, &[]);
-            let mut child = child
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            std::thread::sleep(whole.0.mul_f64((round as f64 * 0.618_034).fract()));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let share = (round as f64 * 0.618_034).fract();
+            killed_after(&folder, line, whole.0.mul_f64(share));
             match content(&place) {
                 Some(found) => assert!(found == whole.1, "{line}: something else was written"),
                 None => unfinished += 1,

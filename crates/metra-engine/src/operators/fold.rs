@@ -6,7 +6,7 @@
 use super::blocks::{of_shard, schema};
 use super::embed::{EmbedTool, EmbedWork, Embedding};
 use super::pass::{PassTool, PassWork};
-use super::pause::pause;
+use super::pause::{hold, pause};
 use super::{Position, shard_and_first};
 use crate::error::{from_engine, within};
 use crate::{Error, Result};
@@ -166,6 +166,7 @@ impl FoldStream {
             return Ok(());
         };
         pause("METRA_TEST_PAUSE_FOLD").await;
+        hold(self.work.name()).await;
         let parts = match open.folded {
             ShardState::Pass(started) => started.close()?,
             ShardState::Embed(embedding) => embedding.close(&self.runtime).await?,

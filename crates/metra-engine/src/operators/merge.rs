@@ -5,7 +5,7 @@
 //! no rows says nothing: what waited for it is merged at the end.
 
 use super::blocks::{Block, batch, read, schema};
-use super::pause::pause;
+use super::pause::hold;
 use crate::error::within;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
@@ -25,7 +25,7 @@ pub(super) fn run(input: SendableRecordBatchStream) -> SendableRecordBatchStream
 
 async fn merge_all(mut input: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
     let mut merging: BTreeMap<(u64, u64), MergedBlock> = BTreeMap::new();
-    pause("METRA_TEST_PAUSE_MERGE").await;
+    hold("merge").await;
     while let Some(batch) = input.try_next().await? {
         for block in read(&batch)? {
             let place = merging.entry((block.part, block.number)).or_default();

@@ -32,6 +32,7 @@ use crate::{Error, Result};
 use graph::Graph;
 use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS};
 use metra::data::{Corpus, MappedCorpus, RowId};
+use metra::internal::check_mapped;
 use metra::linalg::RowBuf;
 use metra::model::{Model, Space};
 use metra::search::{Neighbours, nearest_among, top_k};
@@ -39,7 +40,6 @@ use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use texts::Texts;
-use write::check_finite;
 
 /// Items up to which exact search is quick enough that a graph is not worth its time to build.
 pub const EXACT_ITEMS: u64 = 1_000_000;
@@ -297,7 +297,7 @@ impl GraphSearch<'_> {
         let mut answers = Vec::with_capacity(numbers.len());
         for (number, query) in numbers.iter().zip(queries.rows().iter()) {
             let in_query = |error: Error| self.in_query(error, *number);
-            check_finite(query, self.queries.origin(*number))?;
+            check_mapped(self.queries.origin(*number), query)?;
             let mut candidates = self
                 .graph
                 .candidates(query, self.effort)

@@ -10,7 +10,7 @@ use super::texts::Texts;
 use crate::bytes::little_endian;
 use crate::{Error, Result};
 use metra::data::MappedCorpus;
-use metra::internal::AtomicFolder;
+use metra::internal::{AtomicFolder, check_mapped};
 use metra::linalg::Rows;
 use metra::model::{Embedding, Model, Space};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl IndexWriter {
             ));
         }
         for row in rows.iter() {
-            check_finite(row, self.rows)?;
+            check_mapped(self.rows, row)?;
             if self.space == Space::Cosine && row.iter().all(|value| *value == 0.0) {
                 return Err(metra::Error::Row {
                     row: self.rows,
@@ -124,17 +124,5 @@ impl IndexWriter {
         manifest.write(self.building.path())?;
         self.building.finish()?;
         Ok(manifest)
-    }
-}
-
-/// Refuse a mapped vector that is not finite.
-pub(super) fn check_finite(values: &[f32], row: u64) -> metra::Result<()> {
-    match values.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(column) => Err(metra::Error::Cell {
-            row,
-            column,
-            problem: format!("is {} after the map", values[column]),
-        }),
     }
 }

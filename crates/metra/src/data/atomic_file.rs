@@ -131,7 +131,7 @@ fn named_beside<T>(
 }
 
 /// Flush a folder to the disk, so that names that were given in it stay.
-pub fn flush_folder(folder: &Path) -> std::io::Result<()> {
+fn flush_folder(folder: &Path) -> std::io::Result<()> {
     // Elsewhere folders cannot be opened as files.
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),

@@ -263,6 +263,18 @@ pub fn check_finite(corpus: &dyn Corpus) -> Result<()> {
     corpus.scan(0..corpus.len(), &mut check_rows)
 }
 
+/// An error that names the first number of a mapped row which left f32: nobody can compare such a vector.
+pub fn check_mapped(row: u64, values: &[f32]) -> Result<()> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(column) => Err(Error::Cell {
+            row,
+            column,
+            problem: format!("is {} after the map", values[column]),
+        }),
+    }
+}
+
 /// Refuse NaN and infinite values of rows that begin with number `first`.
 pub(crate) fn check_rows(first: RowId, rows: Rows<'_>) -> Result<()> {
     for (index, row) in rows.iter().enumerate() {

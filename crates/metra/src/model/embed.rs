@@ -1,6 +1,7 @@
 //! Embeds a whole corpus: in memory if it fits, otherwise into a memory-mapped file.
 
 use super::Embedding;
+use crate::data::corpus::check_mapped;
 use crate::data::{Batch, Corpus, Groups, MappedCorpus, MemoryCorpus, Spool, Storage};
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
@@ -86,20 +87,13 @@ pub fn for_each_embedded(
             Side::Item => embedding.embed_items(first, &batch, &mut out),
         };
         outcome
-            .and_then(|()| check_finite(first, &out))
+            .and_then(|()| {
+                let mapped = out.rows();
+                (first..)
+                    .zip(mapped.iter())
+                    .try_for_each(|(row, values)| check_mapped(row, values))
+            })
             .map_err(|e| e.renumbered(|row| corpus.origin(row)))?;
         visit(&out)
     })
-}
-
-/// An error that names the first number which left f32: nobody can compare such a vector.
-fn check_finite(first: u64, rows: &RowBuf) -> Result<()> {
-    match rows.values().iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(at) => Err(Error::Cell {
-            row: first + (at / rows.dim()) as u64,
-            column: at % rows.dim(),
-            problem: format!("is {} after the map", rows.values()[at]),
-        }),
-    }
 }
