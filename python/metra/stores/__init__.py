@@ -1,9 +1,11 @@
 """Serve a learned metric from the vector store you already run.
 
-One module a store: `lancedb`, `pgvector`, `chroma`, `milvus`, `qdrant` and `faiss`, each with
-``write`` and ``search``. What is stored, what is asked and by which distance comes from
-`metra.plan`, so that the store's order is the model's; where no plan fits, `metra.PlanError` says
-why. Every store keeps a record of the model beside its vectors, and another model is refused.
+One module a store: `lancedb`, `pgvector`, `chroma`, `milvus`, `qdrant` and `faiss`. Each has a
+function ``open``, which gives a `Collection` that writes, searches, deletes and counts, with
+metadata and the store's own filters. What is stored, what is asked and by which distance is a plan
+(`metra.plan`), so that the store's order is the model's; where no plan fits, `metra.PlanError` says
+why. Every store keeps a record of the model and the plan beside its vectors: another model is
+refused, and another process that opens it asks by the same plan.
 
 Scores are dissimilarities in all stores, smaller is nearer: the squared distance for ``l2``, minus
 the product for ``ip``, minus the cosine for ``cosine``. Under the way ``mapped`` they are the
@@ -15,7 +17,8 @@ Nothing here imports a client before its module is used.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from ._written import StoreError, Written
+from ._collection import Collection
+from ._written import StoreError
 
 _STORES = ("chroma", "faiss", "lancedb", "milvus", "pgvector", "qdrant")
 
@@ -30,4 +33,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_STORES})
 
 
-__all__ = ["StoreError", "Written"]
+__all__ = ["Collection", "StoreError"]

@@ -59,6 +59,21 @@ class Written:
     ids: str
     centre: str | None
 
+    @classmethod
+    def of(cls, model: str, method: str, plan: Plan, ids: str) -> Written:
+        """The record of what is about to be written."""
+        centre = plan.centre
+        return cls(
+            model=model,
+            method=method,
+            way=plan.way,
+            distance=plan.distance,
+            dimension=plan.dimension,
+            raw=plan.items_stay,
+            ids=ids,
+            centre=None if centre is None else _packed(centre),
+        )
+
     def to_text(self) -> str:
         """The record as JSON, with sorted keys."""
         return json.dumps({"metra": VERSION, **asdict(self)}, sort_keys=True)
@@ -131,47 +146,15 @@ def digest(model: Model) -> str:
     return hashlib.sha256(model.to_bytes()).hexdigest()
 
 
-def plan_to_write(
+def fresh_plan(
     model: Model,
     found: Found | None,
-    first: NDArray[Any],
-    *,
-    ids: str,
     offered: Sequence[str],
     distance: str | None,
     most_dimensions: int | None,
-) -> tuple[Plan, Written]:
-    """The plan by which items are written, and the record to put beside them.
-
-    Parameters
-    ----------
-    model : Model
-        Who maps.
-    found : Found or None
-        What is there already.
-    first : ndarray
-        Some of the items; a new collection is centred on them where that keeps digits.
-    ids : str
-        ``int`` or ``str``.
-    offered : sequence of str
-        What the store can compare by.
-    distance : str or None
-        What the caller insists on.
-    most_dimensions : int or None
-        What the store can hold.
-    """
-    allowed = _allowed(model, offered, distance)
-    if found is not None and found.record is not None:
-        plan, written = _again(model, found)
-        if distance is not None and distance != written.distance:
-            raise StoreError(
-                f"{found.name} compares by {written.distance}, but distance is {distance!r}: write "
-                "to a new one"
-            )
-        if ids != written.ids:
-            raise StoreError(f"{found.name} has ids of {written.ids}, but these are {ids}")
-        return plan, written
-    plan = _metra.plan(model, allowed, False, most_dimensions)
+) -> Plan:
+    """The plan for a collection that is absent or empty; it has no centre yet."""
+    plan = _metra.plan(model, _allowed(model, offered, distance), False, most_dimensions)
     if found is not None:
         _check_shape(found, plan)
         if found.rows:
@@ -179,29 +162,15 @@ def plan_to_write(
                 f"{found.name} holds {found.rows} vectors that metra did not write: expected an "
                 "empty or a new one, or keep_items=True to search them as they are"
             )
-    # Cameras' means are taken before the map: what is left lies around the origin already.
-    if not plan.items_stay and model.cameras is None:
-        plan = plan.centred_on(first)
-    centre = plan.centre
-    return plan, Written(
-        model=digest(model),
-        method=model.method,
-        way=plan.way,
-        distance=plan.distance,
-        dimension=plan.dimension,
-        raw=plan.items_stay,
-        ids=ids,
-        centre=None if centre is None else _packed(centre),
-    )
+    return plan
 
 
-def plan_to_keep(
+def kept_plan(
     model: Model,
     found: Found,
-    *,
     offered: Sequence[str],
-    distance: str | None = None,
-    most_dimensions: int | None = None,
+    distance: str | None,
+    most_dimensions: int | None,
 ) -> Plan:
     """The plan that searches vectors which stay as they are."""
     written = found.written()
@@ -219,37 +188,18 @@ def plan_to_keep(
     return plan
 
 
-def there(found: Found | None, name: str) -> Found:
-    """What is there, or an error that names what was expected."""
-    if found is None:
-        raise StoreError(f"expected {name}, but it is absent")
-    return found
-
-
-def plan_to_search(
-    model: Model, found: Found, keep_items: bool, offered: Sequence[str]
-) -> tuple[Plan, Written | None]:
-    """The plan by which the vectors were written, for the same model, with the record.
-
-    With `keep_items`, the plan that searches vectors as they are; there may be no record then.
-    """
-    if keep_items:
-        return plan_to_keep(model, found, offered=offered), found.written()
-    if found.record is None:
-        raise StoreError(
-            f"{found.name} has no record of the model that wrote it: expected vectors that write "
-            "put there, or keep_items=True to search the items as they are"
-        )
-    return _again(model, found)
-
-
-def _again(model: Model, found: Found) -> tuple[Plan, Written]:
+def written_plan(model: Model, own: str, found: Found, distance: str | None) -> Plan:
+    """The plan by which the vectors were written, for the same model, whose digest is `own`."""
     written = Written.from_text(found.record or "", found.name)
-    own = digest(model)
     if own != written.model:
         raise StoreError(
             f"{found.name} was written by {_model(written)}, but this is "
             f"{_named(own, model.method)}: use the model that wrote it, or write to a new one"
+        )
+    if distance is not None and distance != written.distance:
+        raise StoreError(
+            f"{found.name} compares by {written.distance}, but distance is {distance!r}: write "
+            "to a new one"
         )
     try:
         plan = _metra.find_plan(model, written.way, written.distance, written.dimension)
@@ -258,7 +208,7 @@ def _again(model: Model, found: Found) -> tuple[Plan, Written]:
     _check_shape(found, plan)
     if written.centre is not None:
         plan = plan.with_centre(_unpacked(written.centre, found.name))
-    return plan, written
+    return plan
 
 
 def _check_shape(found: Found, plan: Plan) -> None:

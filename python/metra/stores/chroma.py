@@ -3,81 +3,57 @@
 Chroma always searches an approximate index (HNSW): the order is the plan's among what the index
 finds, and ``hnsw={"ef_search": ...}`` makes it find more. Identifiers are texts in Chroma; whole
 numbers are written as their digits and come back as numbers. A collection is written batch after
-batch: after an error those before it are there, and writing again replaces them.
+batch: after an error those before it are there, and writing again replaces them. Filters are
+Chroma's own: ``where={"year": {"$gte": 2020}}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._metra import Plan
-from ._rows import BATCH, Items, answers, asked, checked_nothing
-from ._written import (
-    Found,
-    Written,
-    learned,
-    plan_to_keep,
-    plan_to_search,
-    plan_to_write,
-    there,
-)
-
-DISTANCES = ("l2", "ip", "cosine")
+from ._collection import Collection, synchronous
+from ._rows import Batch, Items
+from ._written import Found, Written
 
 # Chroma's distances are squared distances, 1 - product and 1 - cosine.
 _MORE = {"l2": 0.0, "ip": 1.0, "cosine": 1.0}
 
-# Queries that are asked at once.
-_QUERIES = 256
 
-
-def write(
+def open(
     model: Any,
     client: Any,
     collection: str,
-    ids: Any = None,
-    X: Any = None,
     *,
-    cameras: Any = None,
     distance: str | None = None,
     keep_items: bool = False,
     hnsw: Mapping[str, Any] | None = None,
-    batch: int = BATCH,
-) -> Plan:
-    """Write items into a collection; one that the same model wrote is added to.
+) -> Collection:
+    """A collection for a model; the first `Collection.write` makes it.
 
     Parameters
     ----------
     model : Model or fitted estimator
-        Who maps.
+        Who maps: the model that wrote the collection, or that will.
     client : chromadb client
         ``chromadb.HttpClient``, ``PersistentClient`` or ``EphemeralClient``.
     collection : str
-        Name of the collection; it is made if it is absent.
-    ids : array-like of int or str
-        One identifier a row. One that is there already gets the new vector.
-    X : array-like of shape (n_items, n_features)
-        The items as they are.
-    cameras : array-like, optional
-        Camera of every row, where the model needs it.
+        Name of the collection.
     distance : {"l2", "ip", "cosine"}, optional
         Insist on what the collection compares by.
     keep_items : bool, default=False
-        Write nothing: only see whether the collection, filled by others, serves this model as it
-        is.
+        The collection, filled by others, holds the items as they are and only queries are mapped.
+        Identifiers are Chroma's texts then.
     hnsw : mapping, optional
         Other settings of a new collection's index, such as ``ef_search`` and ``max_neighbors``.
-    batch : int, default=1000
-        Rows that are mapped and sent at once, as far as the server takes so many.
 
     Returns
     -------
-    Plan
-        What was stored and what will be asked.
+    Collection
+        What writes, searches, deletes and counts.
 
     Examples
     --------
@@ -85,122 +61,94 @@ def write(
     >>> from metra.stores import chroma
     >>> X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
     >>> model = metra.Lda(n_components=2).fit(X, y)
-    >>> client = chromadb.EphemeralClient()
-    >>> chroma.write(model, client, "docs", range(60), X)
+    >>> docs = chroma.open(model, chromadb.EphemeralClient(), "docs")
+    >>> docs.write(range(60), X, metadata={"half": [row // 30 for row in range(60)]})
     Plan(way="mapped", distance="l2", dimension=2)
-    >>> ids, scores = chroma.search(model, client, "docs", X[:2], k=3)
-    >>> ids[:, 0].tolist()
-    [0, 1]
+    >>> ids, scores = docs.search(X[:2], k=3, where={"half": 0})
+    >>> ids[:, 0].tolist(), docs.count({"half": 0})
+    ([0, 1], 30)
     """
-    model, opened = learned(model), _opened(client, collection)
-    found = None if opened is None else _found(opened)
-    if keep_items:
-        checked_nothing(ids, X)
-        kept = there(found, f'the collection "{collection}"')
-        return plan_to_keep(model, kept, offered=DISTANCES, distance=distance)
-    items = Items(ids, X, cameras, min(batch, client.get_max_batch_size()))
-    plan, written = plan_to_write(
-        model,
-        found,
-        items.first,
-        ids=items.kind,
-        offered=DISTANCES,
-        distance=distance,
-        most_dimensions=None,
-    )
-    if opened is None:
-        opened = client.create_collection(
-            collection,
-            metadata={"metra": written.to_text()},
-            configuration={"hnsw": {**(hnsw or {}), "space": plan.distance}},
-            embedding_function=None,
+    client = synchronous(client, "a client of chromadb such as chromadb.HttpClient")
+    return _Chroma(model, client, collection, distance, keep_items, hnsw).opened()
+
+
+class _Chroma(Collection):
+    _never_exact = "Chroma has approximate search alone; hnsw={'ef_search': ...} finds more"
+
+    def __init__(
+        self,
+        model: Any,
+        client: Any,
+        collection: str,
+        distance: str | None,
+        keep_items: bool,
+        hnsw: Mapping[str, Any] | None,
+    ) -> None:
+        name = f'the collection "{collection}"'
+        super().__init__(model, name, distance=distance, keep_items=keep_items)
+        self._client, self._collection, self._hnsw = client, collection, dict(hnsw or {})
+        self._chroma: Any = None
+
+    def _most_rows(self) -> int:
+        return int(self._client.get_max_batch_size())
+
+    def _found(self) -> Found | None:
+        from chromadb.errors import NotFoundError
+
+        try:
+            # Vectors come from the model: no function that embeds texts is wanted.
+            found = self._client.get_collection(self._collection, embedding_function=None)
+        except NotFoundError:
+            return None
+        self._chroma = found
+        metadata = found.metadata or {}
+        settings = found.configuration.get("hnsw") or found.configuration.get("spann") or {}
+        distance = settings.get("space") or metadata.get("hnsw:space", "l2")
+        one = found.get(limit=1, include=["embeddings"])["embeddings"]
+        dimension = len(one[0]) if one is not None and len(one) else None
+        return Found(self._name, metadata.get("metra"), distance, dimension, found.count())
+
+    def _begin(self, found: Found | None, written: Written, items: Items) -> None:
+        record = {"metra": written.to_text()}
+        if found is None:
+            self._chroma = self._client.create_collection(
+                self._collection,
+                metadata=record,
+                configuration={"hnsw": {**self._hnsw, "space": written.distance}},
+                embedding_function=None,
+            )
+            return
+        # The distance is fixed by now, and Chroma refuses metadata that name it again.
+        there = (self._chroma.metadata or {}).items()
+        kept = {key: value for key, value in there if not key.startswith("hnsw:")}
+        self._chroma.modify(metadata={**kept, **record})
+
+    def _put(self, items: Items, batches: Iterator[Batch]) -> None:
+        for batch in batches:
+            self._chroma.upsert(
+                ids=[str(name) for name in batch.ids],
+                embeddings=batch.vectors,
+                metadatas=batch.documents() if items.columns else None,
+            )
+
+    def _nearest(
+        self, vectors: NDArray[np.float32], k: int, where: Any, exact: bool
+    ) -> list[list[tuple[Any, float]]]:
+        answer = self._chroma.query(
+            query_embeddings=vectors, n_results=k, where=where, include=["distances"]
         )
-    elif found is not None and found.record is None:
-        _mark(opened, written)
-    for names, vectors in items.mapped(plan):
-        opened.upsert(ids=[str(name) for name in names], embeddings=vectors)
-    return plan
+        more = _MORE[self.plan.distance]
+        return [
+            [(name, value - more) for name, value in zip(names, away)]
+            for names, away in zip(answer["ids"], answer["distances"])
+        ]
 
+    def _remove(self, ids: list[Any]) -> None:
+        most = self._most_rows()
+        for first in range(0, len(ids), most):
+            self._chroma.delete(ids=[str(name) for name in ids[first : first + most]])
 
-def search(
-    model: Any,
-    client: Any,
-    collection: str,
-    queries: Any,
-    k: int = 10,
-    *,
-    cameras: Any = None,
-    keep_items: bool = False,
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """The nearest items of every query, as far as the index finds them.
-
-    Parameters
-    ----------
-    model : Model or fitted estimator
-        The one that wrote the collection; with `keep_items`, any that leaves items as they are.
-    client : chromadb client
-        As for `write`.
-    collection : str
-        Name of the collection.
-    queries : array-like of shape (n_queries, n_features)
-        The queries as they are.
-    k : int, default=10
-        How many.
-    cameras : array-like, optional
-        Camera of every query, where the model needs it.
-    keep_items : bool, default=False
-        The collection holds the items as they are, and only queries are mapped. Identifiers are
-        Chroma's texts then.
-
-    Returns
-    -------
-    ids : ndarray of shape (n_queries, k)
-        Identifiers as they were written, nearest first.
-    scores : ndarray of shape (n_queries, k), float32
-        Smaller is nearer: squared distances, minus inner products or minus cosines.
-    """
-    model, opened = learned(model), _opened(client, collection)
-    found = there(None if opened is None else _found(opened), f'the collection "{collection}"')
-    plan, written = plan_to_search(model, found, keep_items, DISTANCES)
-    vectors = asked(plan, queries, cameras, k)
-    read: type[int] | type[str] = int if written is not None and written.ids == "int" else str
-    more = _MORE[plan.distance]
-    rows: list[list[tuple[Any, float]]] = []
-    for first in range(0, len(vectors), _QUERIES):
-        answer = opened.query(
-            query_embeddings=vectors[first : first + _QUERIES],
-            n_results=int(k),
-            include=["distances"],
-        )
-        for names, away in zip(answer["ids"], answer["distances"]):
-            rows.append([(read(name), value - more) for name, value in zip(names, away)])
-    return answers(rows)
-
-
-def _opened(client: Any, collection: str) -> Any:
-    from chromadb.errors import NotFoundError
-
-    try:
-        # Vectors come from the model: no function that embeds texts is wanted.
-        return client.get_collection(collection, embedding_function=None)
-    except NotFoundError:
-        return None
-
-
-def _found(opened: Any) -> Found:
-    metadata = opened.metadata or {}
-    settings = opened.configuration.get("hnsw") or opened.configuration.get("spann") or {}
-    distance = settings.get("space") or metadata.get("hnsw:space", "l2")
-    one = opened.get(limit=1, include=["embeddings"])["embeddings"]
-    dimension = len(one[0]) if one is not None and len(one) else None
-    name = f'the collection "{opened.name}"'
-    return Found(name, metadata.get("metra"), distance, dimension, opened.count())
-
-
-def _mark(opened: Any, written: Written) -> None:
-    """Put the record on a collection that was there, empty."""
-    # The distance is fixed by now, and Chroma refuses metadata that name it again.
-    kept = {
-        key: value for key, value in (opened.metadata or {}).items() if not key.startswith("hnsw:")
-    }
-    opened.modify(metadata={**kept, "metra": written.to_text()})
+    def _count(self, where: Any) -> int:
+        if where is None:
+            return int(self._chroma.count())
+        return len(self._chroma.get(where=where, include=[])["ids"])

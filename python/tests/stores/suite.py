@@ -1,22 +1,22 @@
 """Tests that every store has to pass; a store's own test file says how it is reached.
 
-A subclass of `StoreSuite` has a fixture ``store`` that gives an object with
-
-- ``write(model, name, ids=None, X=None, **keywords)`` and
-  ``search(model, name, queries, **keywords)``, which call the store's functions, and
-- ``raw(name, X, distance)``, which makes a collection of vectors as they are by the store's own
-  client, with row numbers as identifiers.
+A subclass of `StoreSuite` has a fixture ``store`` that gives a `Store`.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import metra
 import numpy as np
 import pytest
 from law import DIM, ITEMS, K, MODELS, Made, assert_own_scores, assert_same_order, reloaded
-from metra.stores import StoreError
+from metra.stores import Collection, StoreError
 
 
 def numbers(ids: np.ndarray) -> np.ndarray:
@@ -25,8 +25,53 @@ def numbers(ids: np.ndarray) -> np.ndarray:
     return np.asarray(read, dtype=np.int64)
 
 
+class Store(ABC):
+    """How a store is reached."""
+
+    @abstractmethod
+    def open(self, model: Any, name: str, **options: Any) -> Collection:
+        """The store's own ``open`` on a collection."""
+
+    @abstractmethod
+    def raw(self, name: str, X: np.ndarray, distance: str) -> None:
+        """Make a collection of vectors as they are, by the store's own client, with row numbers."""
+
+    @abstractmethod
+    def where(self, tenant: str, year: int) -> Any:
+        """The store's own filter: of this tenant, and of this year or later."""
+
+    def here(self, code: str) -> str:
+        """Lines of the guide, with the address of the test's own server in place of the guide's."""
+        return code
+
+    @abstractmethod
+    def elsewhere(self, name: str) -> str:
+        """Lines of a program that opens a collection for ``model`` as ``docs``."""
+
+    def write(self, model: Any, name: str, ids: Any, X: Any, **keywords: Any) -> Any:
+        """Open and write."""
+        mine = {key: keywords.pop(key) for key in _OF_WRITE if key in keywords}
+        return self.open(model, name, **keywords).write(ids, X, **mine)
+
+    def search(self, model: Any, name: str, queries: Any, **keywords: Any) -> Any:
+        """Open and search."""
+        mine = {key: keywords.pop(key) for key in _OF_SEARCH if key in keywords}
+        return self.open(model, name, **keywords).search(queries, **mine)
+
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "python-stores.md"
+
+_OF_WRITE = ("metadata", "cameras", "batch")
+_OF_SEARCH = ("k", "where", "cameras", "exact")
+
+
 class StoreSuite:
     """What all stores must do."""
+
+    # Its part of the guide.
+    section = ""
+    # Whether items have metadata to filter by.
+    has_metadata = True
 
     # What a store without one of the distances serves a model by instead.
     distances = {
@@ -77,19 +122,20 @@ class StoreSuite:
     def test_items_stay(self, store, name, models, made: Made) -> None:
         model, table = models[name], f"raw_{name}"
         store.raw(table, made.items, "ip")
-        plan = store.write(model, table, keep_items=True)
+        plan = store.open(model, table, keep_items=True).plan
         assert (plan.items_stay, plan.dimension) == (True, DIM)
         ids, scores = store.search(model, table, made.queries, k=K, keep_items=True)
         assert (ids.dtype == object) == self.raw_ids_are_texts
         self.assert_order(model, made, numbers(ids), scores)
-        with pytest.raises(StoreError, match="no record"):
-            store.search(model, table, made.queries)
+        with pytest.raises(StoreError, match="that metra did not write|has numbers"):
+            store.search(models["adapter"], table, made.queries)
         with pytest.raises(metra.PlanError, match="with items kept as they are"):
             store.search(models["warca"], table, made.queries, keep_items=True)
-        with pytest.raises(metra.PlanError, match="with items kept as they are"):
-            store.write(models["warca"], table, keep_items=True)
-        with pytest.raises(metra.ParameterError, match="neither ids nor X"):
+        with pytest.raises(metra.ParameterError, match="opened without it"):
             store.write(model, table, [1], made.items[:1], keep_items=True)
+        with pytest.raises(metra.ParameterError, match="opened without it"):
+            store.open(model, table, keep_items=True).delete([1])
+        assert store.open(model, table, keep_items=True).count() == ITEMS
 
     def test_raw_items_that_metra_wrote_serve_another_model(
         self, store, models, made: Made
@@ -158,10 +204,11 @@ class StoreSuite:
             store.write("model", "wrong", [0, 1], X[:2])
         with pytest.raises(ValueError, match="not fitted"):
             store.write(metra.Warca(), "wrong", [0, 1], X[:2])
-        with pytest.raises((StoreError, FileNotFoundError), match="expected"):
+        with pytest.raises(StoreError, match="absent"):
             store.search(model, "absent", made.queries)
-        with pytest.raises((StoreError, FileNotFoundError), match="expected"):
-            store.write(model, "absent", keep_items=True)
+        with pytest.raises(StoreError, match="absent"):
+            store.open(model, "absent", keep_items=True)
+        assert store.open(model, "absent").count() == 0
         store.write(model, "right", np.arange(50), X[:50])
         with pytest.raises(metra.ParameterError, match="k must be"):
             store.search(model, "right", made.queries, k=0)
@@ -205,3 +252,122 @@ class StoreSuite:
         ids, scores = store.search(models["warca"], "two", made.queries, k=K)
         assert ids.shape == (len(made.queries), 2) and {5, 7} == set(ids[0].tolist())
         assert np.isfinite(scores).all()
+
+    def test_filtered_search_is_that_of_the_filtered_rows(self, store, models, made: Made) -> None:
+        model, tenants, years = models["warca"], np.arange(ITEMS) % 3, 2000 + np.arange(ITEMS) % 40
+        metadata = {"tenant": [f"t{t}" for t in tenants], "year": years, "none": [None] * ITEMS}
+        docs = store.open(model, "docs")
+        docs.write(np.arange(ITEMS), made.items, metadata=metadata if self.has_metadata else None)
+        # By rows that pass: a third, few, fewer than k.
+        for year in (2000, 2035, 2039):
+            passes = np.flatnonzero((tenants == 1) & (years >= year))
+            where = store.where("t1", year) if self.has_metadata else passes
+            ids, scores = docs.search(made.queries, k=K, where=where)
+            near = model.dissimilarity(made.queries, made.items[passes])
+            best = np.sort(near, axis=1)[:, :K]
+            assert ids.shape == best.shape and np.isin(ids, passes).all()
+            own = np.take_along_axis(
+                model.dissimilarity(made.queries, made.items), ids, axis=1
+            )
+            np.testing.assert_allclose(own, best, atol=1e-5 * np.ptp(near))
+            np.testing.assert_allclose(scores, best, atol=2e-5 * np.ptp(near))
+            assert docs.count(where) == len(passes)
+        assert docs.count() == len(docs) == ITEMS
+
+    def test_metadata_outlive_new_vectors(self, store, models, made: Made) -> None:
+        if not self.has_metadata:
+            with pytest.raises(metra.ParameterError, match="cannot hold metadata"):
+                store.write(models["warca"], "docs", [1], made.items[:1], metadata={"a": [1]})
+            return
+        docs = store.open(models["warca"], "docs")
+        names = [f"d{row}" for row in range(50)]
+        metadata = [{"tenant": "a" if row < 20 else "b", "year": row} for row in range(50)]
+        docs.write(names, made.items[:50], metadata=metadata)
+        docs.write(names, made.items[50:100])
+        assert docs.count(store.where("a", 0)) == 20
+        # One of two names is written again; the other stays.
+        docs.write(names[:5], made.items[:5], metadata={"tenant": ["b"] * 5})
+        assert docs.count(store.where("a", 0)) == 15 and docs.count(store.where("b", 3)) == 32
+        # A new name for some, beside rows that are new.
+        more = {"tenant": ["c", "c"], "year": [7, None], "price": [1.5, 2.5]}
+        docs.write(["d49", "new"], made.items[:2], metadata=more)
+        assert docs.count(store.where("c", 0)) == 1 and docs.count() == 51
+
+    def test_delete(self, store, models, made: Made) -> None:
+        docs = store.open(models["warca"], "docs")
+        names = [f'it\'s "é" {row}' for row in range(ITEMS)]
+        docs.write(names, made.items)
+        gone = names[::2]
+        docs.delete(gone)
+        docs.delete(["never there"])
+        docs.delete([])
+        assert docs.count() == ITEMS // 2
+        ids, scores = docs.search(made.queries, k=K)
+        rest = np.arange(1, ITEMS, 2)
+        found = np.asarray([[names.index(name) for name in row] for row in ids.tolist()])
+        near = models["warca"].dissimilarity(made.queries, made.items[rest])
+        assert np.isin(found, rest).all()
+        np.testing.assert_allclose(
+            scores, np.sort(near, axis=1)[:, :K], atol=2e-5 * np.ptp(near)
+        )
+        with pytest.raises(StoreError, match="ids of str, but these are int"):
+            docs.delete([1])
+        docs.write(gone, made.items[::2])
+        assert docs.count() == ITEMS
+
+    def test_another_process_asks_by_the_same_plan(
+        self, store, models, made: Made, tmp_path
+    ) -> None:
+        """Far from the origin, so that a plan without the centre would find other items."""
+        far, model = Made(made.items + 300, made.queries + 300, made.y, made.query_y), models["warca"]
+        docs = store.open(model, "docs")
+        plan = docs.write(np.arange(ITEMS), far.items)
+        model.save(tmp_path / "model.safetensors")
+        np.save(tmp_path / "queries.npy", far.queries)
+        script = f"""
+import metra, numpy as np
+model = metra.load({str(tmp_path / "model.safetensors")!r})
+{store.elsewhere("docs")}
+queries = np.load({str(tmp_path / "queries.npy")!r})
+np.save({str(tmp_path / "mapped.npy")!r}, docs.plan.map_queries(queries))
+np.save({str(tmp_path / "ids.npy")!r}, docs.search(queries, k={K})[0])
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(np.load(tmp_path / "mapped.npy"), plan.map_queries(far.queries))
+        assert np.array_equal(np.load(tmp_path / "ids.npy"), docs.search(far.queries, k=K)[0])
+        assert not np.array_equal(plan.map_queries(far.queries), metra.plan(model).map_queries(far.queries))
+
+    @pytest.mark.parametrize(
+        ("metadata", "message"),
+        [
+            ({"a": [1]}, "expected 2, but found 1"),
+            ({"a": 1}, "one value a row, but is 1"),
+            ({"a": "xy"}, "one value a row, but is 'xy'"),
+            ([{"a": 1}], "expected 2, but found 1"),
+            ([1, 2], "row 0 has int"),
+            ({1: [1, 2]}, "named by texts"),
+            (7, "but is int"),
+        ],
+    )
+    def test_wrong_metadata_is_named(self, store, models, made: Made, metadata, message) -> None:
+        message = message if self.has_metadata else "cannot hold metadata"
+        with pytest.raises(metra.ParameterError, match=message):
+            store.write(models["warca"], "wrong", [0, 1], made.items[:2], metadata=metadata)
+
+    def test_the_guide_runs(self, store, tmp_path, monkeypatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "stores").mkdir()
+        if not GUIDE.exists():
+            pytest.skip("the guide is not beside an installed package")
+        first, *sections = GUIDE.read_text(encoding="utf-8").split("\n## ")
+        mine = next(part for part in sections if part.startswith(self.section + "\n"))
+        names: dict[str, Any] = {}
+        for part in (first, mine):
+            blocks = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+            assert blocks
+            for block in blocks:
+                exec(store.here(block), names)
+        # The last search of each section is of three queries.
+        assert names["found"].shape == names["scores"].shape == (3, 10)
+        assert np.isfinite(names["scores"]).all()

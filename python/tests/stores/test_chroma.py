@@ -7,7 +7,7 @@ import pytest
 from engines import beside_python, free_port, server
 from law import ITEMS, K, assert_same_order
 from metra.stores import StoreError, chroma
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 chromadb = pytest.importorskip("chromadb", reason="chromadb is not installed: metra[chroma]")
 
@@ -15,17 +15,27 @@ chromadb = pytest.importorskip("chromadb", reason="chromadb is not installed: me
 THOROUGH = {"ef_search": ITEMS, "ef_construction": 400, "max_neighbors": 100}
 
 
-class Collections:
+class Collections(Store):
     """Collections of one server."""
 
-    def __init__(self, client):
-        self.client = client
+    def __init__(self, client, port):
+        self.client, self.port = client, port
 
-    def write(self, model, name, *items, **keywords):
-        return chroma.write(model, self.client, name, *items, hnsw=THOROUGH, **keywords)
+    def open(self, model, name, **options):
+        return chroma.open(model, self.client, name, **{"hnsw": THOROUGH, **options})
 
-    def search(self, model, name, queries, **keywords):
-        return chroma.search(model, self.client, name, queries, **keywords)
+    def where(self, tenant, year):
+        return {"$and": [{"tenant": tenant}, {"year": {"$gte": year}}]}
+
+    def here(self, code):
+        return code.replace("port=8000", f"port={self.port}")
+
+    def elsewhere(self, name):
+        return (
+            "import chromadb\nfrom metra.stores import chroma\n"
+            f"client = chromadb.HttpClient(host='127.0.0.1', port={self.port})\n"
+            f"docs = chroma.open(model, client, {name!r})"
+        )
 
     def raw(self, name, X, distance):
         # With the function for texts that Chroma takes by itself, as people's collections have it.
@@ -47,17 +57,19 @@ def client(tmp_path_factory):
         return client
 
     with server([*command, "--path", str(folder / "data")], folder / "log", ready) as client:
-        yield client
+        yield client, port
 
 
 @pytest.fixture
 def store(client):
-    yield Collections(client)
-    for collection in client.list_collections():
-        client.delete_collection(collection.name)
+    found = Collections(*client)
+    yield found
+    for collection in found.client.list_collections():
+        found.client.delete_collection(collection.name)
 
 
 class TestChroma(StoreSuite):
+    section = "Chroma"
     raw_ids_are_texts = True
     # HNSW misses some by inner product whatever its settings, and not the same ones in every run:
     # there, only what is found and how it is ordered is the plan's.
@@ -75,7 +87,7 @@ class TestChroma(StoreSuite):
             store.write(models["warca"], "others", [0], made.items[:1])
         store.raw("raw", made.items[:5], "cosine")
         with pytest.raises(ValueError, match="no exact plan"):
-            store.write(models["adapter"], "raw", keep_items=True)
+            store.open(models["adapter"], "raw", keep_items=True)
 
     def test_an_empty_collection_is_taken(self, store, models, made):
         store.client.create_collection(
@@ -89,7 +101,7 @@ class TestChroma(StoreSuite):
 
     @pytest.mark.parametrize("name", ["warca", "cosine"])
     def test_recall_of_its_own_settings(self, store, name, models, made):
-        chroma.write(models[name], store.client, "usual", np.arange(ITEMS), made.items)
+        store.write(models[name], "usual", np.arange(ITEMS), made.items, hnsw=None)
         ids, _ = store.search(models[name], "usual", made.queries, k=K)
         exact, _ = models[name].search(made.queries, made.items, K)
         found = [len({*a} & {*b}) for a, b in zip(ids.tolist(), exact.tolist())]
@@ -98,13 +110,12 @@ class TestChroma(StoreSuite):
     def test_more_rows_than_the_server_takes_at_once(self, store, models, made):
         many = np.tile(made.items, (4, 1))
         assert len(many) > store.client.get_max_batch_size()
-        chroma.write(
-            models["warca"], store.client, "many", np.arange(len(many)), many, batch=len(many)
-        )
+        store.write(models["warca"], "many", np.arange(len(many)), many, batch=len(many))
         assert store.client.get_collection("many").count() == len(many)
 
     def test_in_process(self, models, made, tmp_path):
         client = chromadb.PersistentClient(path=str(tmp_path))
-        chroma.write(models["cosine"], client, "docs", np.arange(ITEMS), made.items, hnsw=THOROUGH)
-        ids, scores = chroma.search(models["cosine"], client, "docs", made.queries, k=K)
+        docs = chroma.open(models["cosine"], client, "docs", hnsw=THOROUGH)
+        docs.write(np.arange(ITEMS), made.items)
+        ids, scores = docs.search(made.queries, k=K)
         assert_same_order(models["cosine"], made, ids, scores)

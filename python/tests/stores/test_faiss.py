@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 from metra.stores import StoreError, faiss
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 engine = pytest.importorskip("faiss", reason="faiss-cpu is not installed: metra[faiss]")
 
 
-class Files:
+class Files(Store):
     """Indexes in one folder."""
 
     def __init__(self, folder):
@@ -21,11 +21,15 @@ class Files:
     def path(self, name):
         return self.folder / f"{name}.faiss"
 
-    def write(self, model, name, *items, **keywords):
-        return faiss.write(model, self.path(name), *items, **keywords)
+    def open(self, model, name, **options):
+        return faiss.open(model, self.path(name), **options)
 
-    def search(self, model, name, queries, **keywords):
-        return faiss.search(model, str(self.path(name)), queries, **keywords)
+    def where(self, tenant, year):
+        raise NotImplementedError
+
+    def elsewhere(self, name):
+        path = str(self.path(name))
+        return f"from metra.stores import faiss\ndocs = faiss.open(model, {path!r})"
 
     def raw(self, name, X, distance):
         index = {"ip": engine.IndexFlatIP, "l2": engine.IndexFlatL2}[distance](X.shape[1])
@@ -39,7 +43,9 @@ def store(tmp_path):
 
 
 class TestFaiss(StoreSuite):
+    section = "FAISS"
     distances = {**StoreSuite.distances, "cosine": "ip"}
+    has_metadata = False
 
     def test_nothing_is_left_of_a_failed_write(self, store, models, made):
         broken = made.items[:1500].copy()
@@ -51,9 +57,7 @@ class TestFaiss(StoreSuite):
     def test_files_of_others_are_left_alone(self, store, models, made):
         store.raw("raw", made.items, "ip")
         before = store.path("raw").read_bytes()
-        store.write(models["slr"], "raw", keep_items=True)
-        opened = faiss.read(store.path("raw"))
-        faiss.search(models["slr"], opened, made.queries, keep_items=True)
+        store.search(models["slr"], "raw", made.queries, keep_items=True)
         assert store.path("raw").read_bytes() == before
 
     def test_a_distance_of_others_is_refused(self, store, models, made):
@@ -79,10 +83,48 @@ class TestFaiss(StoreSuite):
     def test_replaced_texts_are_not_doubled(self, store, models, made):
         for _ in range(2):
             store.write(models["warca"], "docs", ["a", "b"], made.items[:2])
-        opened = faiss.read(store.path("docs"))
-        assert opened.index.ntotal == 2 and opened.names == ["a", "b"]
+        assert engine.read_index(str(store.path("docs"))).ntotal == 2
+        side = json.loads((store.folder / "docs.faiss.metra.json").read_text())
+        assert side["names"] == ["a", "b"]
 
     def test_minus_one_is_an_id(self, store, models, made):
         store.write(models["warca"], "docs", [-1, 4], made.items[:2])
         ids, _ = store.search(models["warca"], "docs", made.items[:1], k=5)
         assert ids.tolist() == [[-1, 4]]
+
+    def test_a_failed_write_leaves_what_is_in_memory(self, store, models, made):
+        docs = store.open(models["warca"], "docs")
+        docs.write(np.arange(1500), made.items[:1500])
+        broken = made.items[:1500].copy()
+        broken[1200, 3] = np.nan
+        with pytest.raises(ValueError, match="rows 1000"):
+            docs.write(np.arange(1500), broken)
+        assert docs.count() == 1500
+        assert docs.search(made.items[:1], k=1)[0].tolist() == [[0]]
+
+    @pytest.mark.parametrize("kind", ["flat", "ivf", "hnsw"])
+    def test_filters_in_indexes_of_others(self, store, models, made, kind):
+        flat = engine.IndexFlatIP(made.items.shape[1])
+        index = {
+            "flat": lambda: flat,
+            "ivf": lambda: engine.IndexIVFFlat(flat, flat.d, 4, engine.METRIC_INNER_PRODUCT),
+            "hnsw": lambda: engine.IndexHNSWFlat(flat.d, 16, engine.METRIC_INNER_PRODUCT),
+        }[kind]()
+        index.train(made.items)
+        index.add(made.items)
+        if kind == "ivf":
+            index.nprobe = 4
+        engine.write_index(index, str(store.path("raw")))
+        docs = store.open(models["adapter"], "raw", keep_items=True)
+        few = np.arange(0, len(made.items), 40)
+        for where in (few, engine.IDSelectorRange(0, 400)):
+            ids, _ = docs.search(made.queries, k=5, where=where)
+            allowed = few if where is few else np.arange(400)
+            # An approximate index may find fewer.
+            assert np.isin(ids[ids >= 0], allowed).all() and (ids[:, 0] >= 0).all()
+            near = models["adapter"].dissimilarity(made.queries, made.items[allowed])
+            if kind != "hnsw":
+                assert np.array_equal(allowed[near.argmin(axis=1)], ids[:, 0])
+            assert docs.count(where) == len(allowed)
+        with pytest.raises(ValueError, match="no metadata to filter by"):
+            docs.search(made.queries, where="year > 2000")

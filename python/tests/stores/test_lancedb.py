@@ -6,23 +6,29 @@ import numpy as np
 import pytest
 from law import DIM, ITEMS, K, assert_same_order
 from metra.stores import StoreError, lancedb
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 client = pytest.importorskip("lancedb", reason="lancedb is not installed: metra[lancedb]")
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: metra[lancedb]")
 
 
-class Database:
+class Database(Store):
     """Tables of one folder."""
 
     def __init__(self, folder):
-        self.connection = client.connect(folder)
+        self.folder, self.connection = folder, client.connect(folder)
 
-    def write(self, model, name, *items, **keywords):
-        return lancedb.write(model, self.connection, name, *items, **keywords)
+    def open(self, model, name, **options):
+        return lancedb.open(model, self.connection, name, **options)
 
-    def search(self, model, name, queries, **keywords):
-        return lancedb.search(model, self.connection, name, queries, **keywords)
+    def where(self, tenant, year):
+        return f"tenant = '{tenant}' AND year >= {year}"
+
+    def elsewhere(self, name):
+        return (
+            "import lancedb\nfrom metra.stores import lancedb as stores\n"
+            f"docs = stores.open(model, lancedb.connect({str(self.folder)!r}), {name!r})"
+        )
 
     def raw(self, name, X, distance):
         del distance  # chosen by every search
@@ -38,6 +44,8 @@ def store(tmp_path):
 
 
 class TestLancedb(StoreSuite):
+    section = "LanceDB"
+
     def test_one_write_is_one_commit(self, store, models, made):
         store.write(models["warca"], "docs", np.arange(ITEMS), made.items)
         table = store.connection.open_table("docs")

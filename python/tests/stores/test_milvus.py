@@ -7,22 +7,31 @@ import pytest
 from engines import beside_python, free_port, server
 from law import DIM, ITEMS, K, assert_same_order
 from metra.stores import StoreError, milvus
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 pymilvus = pytest.importorskip("pymilvus", reason="pymilvus is not installed: metra[milvus]")
 
 
-class Collections:
+class Collections(Store):
     """Collections of one server."""
 
-    def __init__(self, client):
-        self.client = client
+    def __init__(self, client, address):
+        self.client, self.address = client, address
 
-    def write(self, model, name, *items, **keywords):
-        return milvus.write(model, self.client, name, *items, **{"index": "FLAT", **keywords})
+    def open(self, model, name, **options):
+        return milvus.open(model, self.client, name, **{"index": "FLAT", **options})
 
-    def search(self, model, name, queries, **keywords):
-        return milvus.search(model, self.client, name, queries, **keywords)
+    def where(self, tenant, year):
+        return f'tenant == "{tenant}" and year >= {year}'
+
+    def here(self, code):
+        return code.replace("http://127.0.0.1:19530", self.address)
+
+    def elsewhere(self, name):
+        return (
+            "from metra.stores import milvus\nfrom pymilvus import MilvusClient\n"
+            f"docs = milvus.open(model, MilvusClient(uri={self.address!r}), {name!r})"
+        )
 
     def raw(self, name, X, distance):
         self.client.create_collection(
@@ -36,27 +45,31 @@ class Collections:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("milvus"), free_port()
+    address = f"http://127.0.0.1:{port}"
     command = [beside_python("milvus-lite"), "server", "--host", "127.0.0.1", "--port", str(port)]
 
     def ready():
-        client = pymilvus.MilvusClient(uri=f"http://127.0.0.1:{port}", timeout=10)
+        client = pymilvus.MilvusClient(uri=address, timeout=10)
         client.list_collections()
         return client
 
     command += ["--data-dir", str(folder / "data")]
     with server(command, folder / "log", ready) as client:
-        yield client
+        yield client, address
         client.close()
 
 
 @pytest.fixture
 def store(client):
-    yield Collections(client)
-    for collection in client.list_collections():
-        client.drop_collection(collection)
+    found = Collections(*client)
+    yield found
+    for collection in found.client.list_collections():
+        found.client.drop_collection(collection)
 
 
 class TestMilvus(StoreSuite):
+    section = "Milvus"
+
     def test_its_own_index(self, store, models, made):
         store.write(models["cosine"], "usual", np.arange(ITEMS), made.items, index="AUTOINDEX")
         ids, scores = store.search(models["cosine"], "usual", made.queries, k=K)
@@ -68,7 +81,7 @@ class TestMilvus(StoreSuite):
             store.write(models["warca"], "others", [0], made.items[:1])
         store.raw("raw", made.items[:5], "cosine")
         with pytest.raises(ValueError, match="no exact plan"):
-            store.write(models["adapter"], "raw", keep_items=True)
+            store.open(models["adapter"], "raw", keep_items=True)
 
     def test_an_empty_collection_is_taken(self, store, models, made):
         store.client.create_collection("empty", dimension=5, metric_type="L2")

@@ -16,22 +16,31 @@ import pytest
 from engines import free_port, server
 from law import ITEMS, K, assert_same_order
 from metra.stores import StoreError, pgvector
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: metra[pgvector]")
 
 
-class Database:
+class Database(Store):
     """Tables of one database."""
 
-    def __init__(self, connection):
-        self.connection = connection
+    def __init__(self, connection, address):
+        self.connection, self.address = connection, address
 
-    def write(self, model, name, *items, **keywords):
-        return pgvector.write(model, self.connection, name, *items, **keywords)
+    def open(self, model, name, **options):
+        return pgvector.open(model, self.connection, name, **options)
 
-    def search(self, model, name, queries, **keywords):
-        return pgvector.search(model, self.connection, name, queries, **keywords)
+    def where(self, tenant, year):
+        return "tenant = %s AND year >= %s", [tenant, year]
+
+    def here(self, code):
+        return code.replace("dbname=postgres", self.address)
+
+    def elsewhere(self, name):
+        return (
+            "import psycopg\nfrom metra.stores import pgvector\n"
+            f"docs = pgvector.open(model, psycopg.connect({self.address!r}), {name!r})"
+        )
 
     def raw(self, name, X, distance):
         del distance  # chosen by every search
@@ -92,7 +101,7 @@ def address():
 @pytest.fixture
 def store(address):
     with psycopg.connect(address) as connection:
-        yield Database(connection)
+        yield Database(connection, address)
         connection.rollback()
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
@@ -100,12 +109,14 @@ def store(address):
 
 
 class TestPgvector(StoreSuite):
+    section = "PostgreSQL with pgvector"
+
     def test_committed_and_seen_by_others(self, store, address, models, made):
         store.write(models["warca"], "docs", np.arange(ITEMS), made.items)
         store.connection.rollback()
         assert not store.connection.info.transaction_status
         with psycopg.connect(address, autocommit=True) as other:
-            ids, scores = pgvector.search(models["warca"], other, "docs", made.queries, k=K)
+            ids, scores = pgvector.open(models["warca"], other, "docs").search(made.queries, k=K)
         assert_same_order(models["warca"], made, ids, scores)
 
     def test_part_of_the_callers_transaction(self, store, models, made):
@@ -213,3 +224,75 @@ class TestPgvector(StoreSuite):
         store.run("DROP EXTENSION vector CASCADE")
         with pytest.raises(StoreError, match="CREATE EXTENSION vector"):
             store.write(models["warca"], "docs", [0], made.items[:1])
+
+    def test_filters_of_every_form(self, store, models, made):
+        docs = store.open(models["warca"], "docs")
+        years = 2000 + np.arange(ITEMS) % 40
+        docs.write(np.arange(ITEMS), made.items, metadata={'the "year" %s': years})
+        column = psycopg.sql.Identifier('the "year" %s')
+        composed = psycopg.sql.SQL("{} >= {}").format(column, 2039)
+        for where in (
+            '"the ""year"" %s" >= 2039',
+            ('"the ""year"" %%s" >= %(from)s', {"from": 2039}),
+            composed,
+            "false OR " + composed.as_string(store.connection),
+        ):
+            assert docs.count(where) == ITEMS // 40
+            ids, _ = docs.search(made.queries, k=K, where=where)
+            assert set(years[ids.ravel()]) == {2039}
+        with pytest.raises(ValueError, match="where must be a condition"):
+            docs.search(made.queries, where={"year": 2039})
+
+    def test_a_filter_with_an_index(self, store, models, made):
+        docs = store.open(models["warca"], "docs", index="hnsw")
+        docs.write(np.arange(ITEMS), made.items, metadata={"rare": np.arange(ITEMS) % 100 == 0})
+        store.run("ANALYZE docs")
+        store.run("SET enable_seqscan = off")
+        ids, _ = docs.search(made.queries, k=K, where="rare")
+        assert ids.shape == (7, K) and (ids % 100 == 0).all()
+        exact, _ = docs.search(made.queries, k=K, where="rare", exact=True)
+        assert [set(row) for row in ids.tolist()] == [set(row) for row in exact.tolist()]
+
+    def test_types_of_new_columns(self, store, models, made):
+        import datetime
+
+        day, noon = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 12)
+        utc = noon.replace(tzinfo=datetime.timezone.utc)
+        metadata = {
+            "flag": [True, None],
+            "whole": np.asarray([1, 2], dtype=np.int16),
+            "share": [1, 0.5],
+            "text": ["a", None],
+            "day": [day, None],
+            "noon": [noon, None],
+            "utc": [utc, None],
+            "stamp": np.asarray(["2026-01-02T12:00", "NaT"], dtype="datetime64[ns]"),
+        }
+        store.write(models["warca"], "docs", [1, 2], made.items[:2], metadata=metadata)
+        found = store.run("SELECT flag, whole, share, text, day, noon, utc, stamp FROM docs ORDER BY id")
+        assert found[0] == (True, 1, 1.0, "a", day, noon, utc, noon)
+        assert found[1] == (None, 2, 0.5, None, None, None, None, None)
+        with pytest.raises(ValueError, match="'mixed' must be all of one kind .* int, str"):
+            store.write(models["warca"], "docs", [1, 2], made.items[:2], metadata={"mixed": [1, "a"]})
+        assert "mixed" not in [name for name, in store.run(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'docs'::regclass"
+        )]
+
+    def test_deleted_vectors_leave_their_rows(self, store, models, made):
+        docs = store.open(models["warca"], "docs")
+        docs.write([1, 2], made.items[:2], metadata={"text": ["a", "b"]})
+        docs.delete([1])
+        assert store.run("SELECT id, text, embedding IS NULL FROM docs ORDER BY id") == [
+            (1, "a", True),
+            (2, "b", False),
+        ]
+
+    def test_asynchronous_connections_are_refused(self, address, models):
+        import asyncio
+
+        async def attempt():
+            async with await psycopg.AsyncConnection.connect(address) as connection:
+                pgvector.open(models["warca"], connection, "docs")
+
+        with pytest.raises(ValueError, match="psycopg.Connection, but found AsyncConnection"):
+            asyncio.run(attempt())

@@ -10,23 +10,41 @@ import numpy as np
 import pytest
 from law import DIM, ITEMS, K, assert_same_order
 from metra.stores import StoreError, qdrant
-from suite import StoreSuite
+from suite import Store, StoreSuite
 
 
-class Collections:
+class Collections(Store):
     """Collections of one client, or shards of one folder."""
 
     def __init__(self, client):
         self.client = client
 
-    def write(self, model, name, *items, **keywords):
-        return qdrant.write(model, self.client, name, *items, **keywords)
+    def open(self, model, name, **options):
+        return qdrant.open(model, self.client, name, **options)
 
-    def search(self, model, name, queries, **keywords):
-        return qdrant.search(model, self.client, name, queries, **keywords)
+    def where(self, tenant, year):
+        models = self.conditions()
+        match = models.MatchValue(value=tenant)
+        return models.Filter(
+            must=[
+                models.FieldCondition(key="tenant", match=match),
+                models.FieldCondition(key="year", range=self.from_year(year)),
+            ]
+        )
 
 
 class ClientCollections(Collections):
+    def conditions(self):
+        from qdrant_client import models
+
+        return models
+
+    def from_year(self, year):
+        return self.conditions().Range(gte=year)
+
+    def elsewhere(self, name):
+        raise NotImplementedError
+
     def raw(self, name, X, distance):
         from qdrant_client import models
 
@@ -38,6 +56,20 @@ class ClientCollections(Collections):
 
 
 class EdgeShards(Collections):
+    def conditions(self):
+        import qdrant_edge
+
+        return qdrant_edge
+
+    def from_year(self, year):
+        return self.conditions().RangeFloat(gte=year)
+
+    def elsewhere(self, name):
+        return (
+            "from pathlib import Path\nfrom metra.stores import qdrant\n"
+            f"docs = qdrant.open(model, Path({str(self.client)!r}), {name!r})"
+        )
+
     def raw(self, name, X, distance):
         import qdrant_edge as edge
 
@@ -53,12 +85,14 @@ class EdgeShards(Collections):
 
 
 class QdrantSuite(StoreSuite):
+    section = "Qdrant"
+
     def test_a_distance_of_others_is_refused(self, store, models, made):
         store.raw("others", made.items[:5], "cosine")
         with pytest.raises(StoreError, match="compares by cosine, but the plan .* needs ip"):
             store.write(models["adapter"], "others", [0], made.items[:1])
         with pytest.raises(ValueError, match="no exact plan"):
-            store.write(models["adapter"], "others", keep_items=True)
+            store.open(models["adapter"], "others", keep_items=True)
 
     def test_an_empty_collection_is_taken(self, store, models, made):
         store.raw("empty", made.items[:0], "ip")
@@ -77,7 +111,7 @@ class QdrantSuite(StoreSuite):
     def test_an_address_is_no_client(self, store, models, made):
         del store
         with pytest.raises(ValueError, match="must be a QdrantClient"):
-            qdrant.write(models["warca"], "http://127.0.0.1:6333", "docs", [0], made.items[:1])
+            qdrant.open(models["warca"], "http://127.0.0.1:6333", "docs")
 
     def test_numbers_below_zero_are_refused(self, store, models, made):
         with pytest.raises(ValueError, match="row 1 has -1"):
@@ -86,6 +120,9 @@ class QdrantSuite(StoreSuite):
 
 @pytest.mark.filterwarnings("ignore:Local mode")
 class TestQdrantClient(QdrantSuite):
+    # What is in memory is not seen by another process.
+    test_another_process_asks_by_the_same_plan = None
+
     @pytest.fixture
     def store(self):
         reason = "qdrant-client is not installed: metra[qdrant]"

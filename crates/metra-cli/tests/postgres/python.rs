@@ -14,8 +14,9 @@ url, path, items, queries = sys.argv[1:5]
 model = metra.Model.load(path)
 read = lambda name: np.load(name)
 with psycopg.connect(url.split("?")[0]) as connection:
-    found, scores = pgvector.search(model, connection, "docs", read(queries), k=5, vector_column="pushed", exact=True)
-    pgvector.write(model, connection, "written", np.arange(len(read(items))), read(items))
+    pushed = pgvector.open(model, connection, "docs", vector_column="pushed")
+    found, scores = pushed.search(read(queries), k=5, exact=True)
+    pgvector.open(model, connection, "written").write(np.arange(len(read(items))), read(items))
 print(json.dumps([found.tolist(), scores.tolist()]))
 "#;
 
