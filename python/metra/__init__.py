@@ -106,6 +106,9 @@ def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         module = _import_module(f".{_LAZY[name]}", __name__)
         return module if name == _LAZY[name] else getattr(module, name)
+    if name.isupper():
+        # As abbreviations are written elsewhere: LDA, NCA, LMNN.
+        name = next((known for known in _class_names() if known.upper() == name), name)
     if name == "from_model" or name in _class_names():
         return getattr(_import_module(".learners", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ from ._pairs import Distance, as_distance, two_sides
 from ._progress import watcher
 from ._supervision import names, supervision
 from ._verdicts import Verdicts
-from ._words import listed, threads
+from ._words import listed, score_name, threads
 
 try:
     from sklearn.utils.validation import validate_data
@@ -134,8 +134,11 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             _check_rows(cameras, X, "cameras")
         if queries is not None:
             queries = self._own(as_rows(queries), queries)
+        if not self._supervised and not any(part is not None for part in given):
+            y = self._labels_to_judge_by(y, X)
         supervised_by = supervision(
-            y if self._supervised or qrels is not None else np.zeros(len(X), dtype=np.int64),
+            y,
+            queries=queries,
             qrels=qrels,
             pairs=pairs,
             triplets=triplets,
@@ -165,12 +168,30 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.seconds_ = found["seconds"]
         return self
 
+    def fit_transform(self, X: Any, y: Any = None, cameras: Any = None, **given: Any) -> np.ndarray:
+        """Learn from items and map them; takes what `fit` takes."""
+        return self.fit(X, y, cameras=cameras, **given).transform(X, cameras)
+
+    def _labels_to_judge_by(self, y: Any, X: np.ndarray) -> Any:
+        """Classes for a method that needs none: only held-out parts are judged by them."""
+        if self.validation == 0.0 and self.test == 0.0:
+            return np.zeros(len(X), dtype=np.int64)
+        if y is None:
+            raise ValueError("validation and test need y, or qrels, to judge by, but there is none")
+        return y
+
     def _order(self) -> dict[str, Any]:
         settings = {}
         for name in _own_parameters(type(self)):
             value = getattr(self, name)
             if value is not None:
                 settings[library_name(name)] = library_text(value)
+        own = [*_own_parameters(type(self)), "prepare"]
+        for name in self.grid or {}:
+            if name not in own:
+                raise _metra.ParameterError(
+                    f"grid must name parameters ({', '.join(own)}), but has {name!r}"
+                )
         grid = [
             (name if name == "prepare" else library_name(name), [library_text(v) for v in values])
             for name, values in (self.grid or {}).items()
@@ -188,7 +209,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "settings": settings,
             "grid": grid,
             "prepare": self.prepare,
-            "scores": listed(self.score_by),
+            "scores": [score_name(score) for score in listed(self.score_by)],
             "base": None,
             "holdout": "none" if nothing and self.holdout is None else self.holdout,
             "validation": float(self.validation),

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ._metra import SupervisionError
+
 
 def supervision(
     y: Any = None,
     *,
+    queries: Any = None,
     qrels: Any = None,
     pairs: Any = None,
     triplets: Any = None,
@@ -21,6 +24,17 @@ def supervision(
     query_cameras: Any = None,
 ) -> dict[str, Any]:
     """Everything as plain lists, which the library reads."""
+    compared = {"pairs": pairs, "triplets": triplets, "quadruplets": quadruplets}
+    beside = [name for name, given in compared.items() if given is not None]
+    if y is not None and beside:
+        raise SupervisionError(
+            f"y and {beside[0]} both say what is similar, and only one of them would be used: give "
+            "one of them"
+        )
+    if queries is not None and qrels is None:
+        raise SupervisionError(
+            "queries need qrels, which say what items are relevant to them: expected both"
+        )
     numbers, labels = _classes(y)
     return {
         "numbers": numbers,
@@ -39,22 +53,73 @@ def supervision(
 def _classes(y: Any) -> tuple[list[int] | None, list[str] | None]:
     if y is None:
         return None, None
+    missing = missing_values(y)
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+        values, missing = values[:, 0], missing.reshape(-1)
     if values.ndim != 1:
-        raise ValueError(f"y must have one class a row, but has {values.ndim} dimensions")
-    if values.dtype.kind == "f" and np.all(np.isfinite(values)) and np.all(values == np.rint(values)):
+        raise SupervisionError(
+            f"y must be one class a row, but has {values.ndim} dimensions: rows of several classes "
+            "(multi-label y) are not supported; name what is similar by pairs= or qrels="
+        )
+    if missing.any():
+        first = int(np.flatnonzero(missing)[0])
+        raise SupervisionError(
+            f"y has no class in {int(missing.sum())} of {len(values)} rows (None or NaN; the first is "
+            f"row {first}): leave such rows out, of X and y alike"
+        )
+    if values.dtype.kind == "f":
+        if not np.all(np.isfinite(values)):
+            raise SupervisionError("Input y contains infinity: expected classes")
+        if np.any(values != np.rint(values)):
+            raise SupervisionError(
+                "y must be classes, but has numbers that are not whole (continuous): cut them into "
+                "classes (numpy.digitize), order classes by orderings=, or name what is similar by "
+                "pairs= or triplets="
+            )
         values = values.astype(np.int64)
     if values.dtype.kind in "iub":
         return values.astype(np.int64).tolist(), None
     return None, [str(value) for value in values.tolist()]
 
 
+def missing_values(values: Any) -> np.ndarray:
+    """Where values are None, NaN, NaT, NA or masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(np.ma.getmaskarray(values))
+    if hasattr(values, "to_pylist"):  # PyArrow
+        values = np.asarray(values.to_pylist(), dtype=object)
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        return np.isnan(array)
+    if array.dtype.kind == "M":
+        return np.isnat(array)
+    if array.dtype.kind != "O":
+        # A list of texts and None becomes texts, "None" among them.
+        array = np.asarray(values, dtype=object)
+        if array.dtype.kind != "O" or array.shape != np.asarray(values).shape:
+            return np.zeros(np.shape(values), dtype=bool)
+    missing = [_is_missing(value) for value in array.ravel()]
+    return np.asarray(missing, dtype=bool).reshape(array.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
 def names(values: Any) -> list[str] | None:
-    """Values as text, None where there are none."""
+    """Cameras as text, None where there are none."""
     if values is None:
         return None
+    missing = missing_values(values)
+    if missing.any():
+        first = int(np.flatnonzero(missing)[0])
+        raise SupervisionError(
+            f"cameras must be one a row, but {int(missing.sum())} are missing (None or NaN; the first "
+            f"is row {first})"
+        )
     return [str(value) for value in np.asarray(values).tolist()]
 
 
@@ -71,7 +136,7 @@ def _qrels(qrels: Any) -> list[tuple[int, int, float]]:
         return [(int(query), int(item), float(grade)) for query, item, grade in lines]
     table = np.asarray(qrels)
     if table.ndim != 2 or table.shape[1] not in (2, 3):
-        raise ValueError(
+        raise SupervisionError(
             "qrels must have the columns query, item and, if graded, grade; a dictionary of "
             f"dictionaries or a sparse matrix will do too, but found the shape {table.shape}"
         )
@@ -84,7 +149,7 @@ def _row(number: Any, what: str) -> int:
     try:
         return int(number)
     except ValueError:
-        raise ValueError(
+        raise SupervisionError(
             f"qrels must name each {what} by its row number, from 0, but found {number!r}"
         ) from None
 
@@ -97,12 +162,17 @@ def _pairs(pairs: Any) -> list[tuple[int, int, bool]]:
     if isinstance(pairs, tuple) and len(pairs) == 2:
         rows, said = _matrix(pairs[0], "pairs", (2,)), np.asarray(pairs[1])
         if said.shape != (len(rows),):
-            raise ValueError(f"expected {len(rows)} labels of pairs, but found {said.shape}")
+            raise SupervisionError(f"expected {len(rows)} labels of pairs, but found {said.shape}")
     else:
         table = _matrix(pairs, "pairs", (2, 3))
         rows = table[:, :2]
         said = table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
-    # 1 is similar; 0 and −1 are dissimilar.
+    wrong = [label for label in said.tolist() if label not in (1, 0, -1)]
+    if wrong:
+        raise SupervisionError(
+            "labels of pairs must be 1 (similar), 0 or -1 (dissimilar), True or False, but "
+            f"{len(wrong)} are not, such as {wrong[0]!r}"
+        )
     return [(int(a), int(b), bool(same > 0)) for (a, b), same in zip(rows, said)]
 
 
@@ -120,13 +190,13 @@ def _matrix(table: Any, what: str, widths: tuple[int, ...]) -> np.ndarray:
     array = np.asarray(table)
     if array.ndim != 2 or array.shape[1] not in widths:
         expected = " or ".join(str(width) for width in widths)
-        raise ValueError(
+        raise SupervisionError(
             f"{what} must be row numbers in {expected} columns, but have the shape {array.shape}"
         )
     if array.dtype.kind not in "iu":
         whole = array.astype(np.int64)
         if not np.array_equal(whole, array):
-            raise ValueError(f"{what} must be row numbers, but some are not whole numbers")
+            raise SupervisionError(f"{what} must be row numbers, but some are not whole numbers")
         array = whole
     return array
 
@@ -139,7 +209,7 @@ def _orderings(orderings: Any) -> list[tuple[str, str]]:
         if isinstance(line, str):
             attribute, separator, order = line.partition(":")
             if not separator:
-                raise ValueError(f'expected "attribute: A<B~C", but found {line!r}')
+                raise SupervisionError(f'expected "attribute: A<B~C", but found {line!r}')
             lines.append((attribute.strip(), order.strip()))
         else:
             attribute, order = line

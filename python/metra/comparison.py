@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from statistics import median_low
 from typing import Any
 
 from . import _metra
-from ._names import class_name, library_name
+from ._names import class_name, library_name, parameter_name
 from ._progress import watcher
 from ._supervision import supervision
 from ._words import listed, threads
+
+
+# What results call it, and what people read.
+_VERDICTS = {"better": "better", "worse": "worse", "none": "no evidence"}
 
 
 class Comparison:
@@ -22,10 +28,14 @@ class Comparison:
         Everything, as the command's ``results.json`` has it.
     costs : dict
         CPU seconds of fits and trials.
+    best_estimator_ : estimator
+        The best method with the settings that were chosen, fitted to all rows; with ``refit=False``
+        it is absent.
     """
 
     def __init__(self, results: str, costs: str) -> None:
         self._texts = (results, costs)
+        self.best_estimator_: Any
         self.results: dict[str, Any] = json.loads(results)
         self.costs: dict[str, Any] = json.loads(costs)
 
@@ -34,8 +44,59 @@ class Comparison:
         """The best method by the criterion."""
         return str(self.results["best"])
 
+    @property
+    def best_settings(self) -> dict[str, Any]:
+        """What the best method chose; see `estimator`."""
+        return self._chosen(self._line(self.best))
+
+    def estimator(self, name: str | None = None) -> Any:
+        """An estimator of a compared method, not fitted, with the settings that it chose.
+
+        Parameters
+        ----------
+        name : str, optional
+            The method's name in this comparison; the best by default.
+
+        Returns
+        -------
+        estimator
+            With the settings that most splits chose, and the median of their numbers of steps.
+        """
+        from . import learners
+
+        line = self._line(self.best if name is None else name)
+        return getattr(learners, class_name(line["method"]))(**self._chosen(line))
+
+    def _line(self, name: str) -> dict[str, Any]:
+        for line in self.results["lines"]:
+            if line["name"] == name:
+                return dict(line)
+        names = ", ".join(line["name"] for line in self.results["lines"])
+        raise _metra.ParameterError(f"name must be one of {names}, but is {name!r}")
+
+    def _chosen(self, line: dict[str, Any]) -> dict[str, Any]:
+        from ._estimator import python_value
+
+        splits = [split for split in line["splits"] if split["failure"] is None]
+        if not splits:
+            raise _metra.DataError(f"{line['name']} failed on every split")
+
+        def settings(split: dict[str, Any]) -> tuple[Any, ...]:
+            return tuple(sorted(split["chosen"].items())), split["prepare"], split["score"]
+
+        usual = Counter(map(settings, splits)).most_common(1)[0][0]
+        chosen, prepare, score = usual
+        found = {parameter_name(k): python_value(v) for k, v in [*line["settings"].items(), *chosen]}
+        found |= {"prepare": prepare, "score_by": score}
+        steps = [s["steps"] for s in splits if settings(s) == usual and s["steps"] is not None]
+        if steps:
+            found["steps"] = max(int(median_low(steps)), 1)
+        return found
+
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a method, best first: means and deviations, and the gain over the base."""
+        """One dictionary a method, best first: means and deviations, the gain over the base with its
+        verdict, and the settings that were chosen.
+        """
         rows = []
         criterion = self.results["protocol"]["criterion"]
         for line in self.results["lines"]:
@@ -48,6 +109,9 @@ class Comparison:
             row["gain"] = gain["difference"] if gain else None
             row["low"] = gain["low"] if gain else None
             row["high"] = gain["high"] if gain else None
+            row["verdict"] = _VERDICTS.get(gain["evidence"]) if gain else None
+            failed = all(split["failure"] is not None for split in line["splits"])
+            row["settings"] = None if failed else self._chosen(line)
             cost = self.costs["lines"].get(line["name"])
             row["CPU s"] = cost["cpu_seconds"] if cost else None
             rows.append(row)
@@ -82,7 +146,7 @@ class Comparison:
             value = row.get(criterion)
             text = f"{row['method'][:23]:24}" + ("" if value is None else f"{value:>10.4f}")
             if row["gain"] is not None:
-                text += f"{row['gain']:>+10.4f}   [{row['low']:+.4f}, {row['high']:+.4f}]"
+                text += f"{row['gain']:>+10.4f}   [{row['low']:+.4f}, {row['high']:+.4f}]  {row['verdict']}"
             lines.append(text)
         return "\n".join(lines)
 
@@ -114,7 +178,8 @@ def compare(
     criterion: str | None = None,
     trials: int = 8,
     halving: int | None = None,
-    seed: int = 1,
+    refit: bool = True,
+    random_state: int = 1,
     log: Any = None,
     name: str = "comparison",
     n_jobs: int | None = None,
@@ -147,7 +212,9 @@ def compare(
         Most settings that a method may try on each split.
     halving : int, optional
         Successive halving: one setting in so many goes on with so many times more steps.
-    seed : int, default=1
+    refit : bool, default=True
+        Fit the best method to all rows, with the settings that it chose, as ``best_estimator_``.
+    random_state : int, default=1
         Seed of all draws.
     log : path, optional
         File of what is done: an interrupted comparison goes on from there.
@@ -192,23 +259,27 @@ def compare(
         "criterion": criterion,
         "trials": trials,
         "halving": halving,
-        "seed": seed,
+        "seed": random_state,
         "log": log,
         "threads": threads(n_jobs),
     }
-    said = supervision(
-        y,
-        qrels=qrels,
-        pairs=pairs,
-        triplets=triplets,
-        quadruplets=quadruplets,
-        orderings=orderings,
-        taxonomy=taxonomy,
-        cameras=cameras,
-        query_cameras=query_cameras,
-    )
+    given = {
+        "queries": queries,
+        "qrels": qrels,
+        "pairs": pairs,
+        "triplets": triplets,
+        "quadruplets": quadruplets,
+        "orderings": orderings,
+        "taxonomy": taxonomy,
+        "cameras": cameras,
+        "query_cameras": query_cameras,
+    }
     with watcher(name, verbose, callback) as tell:
-        return Comparison(*_metra.compare(contest, X, queries, said, tell))
+        found = Comparison(*_metra.compare(contest, X, queries, supervision(y, **given), tell))
+    if refit:
+        best = found.estimator().set_params(random_state=random_state, n_jobs=n_jobs)
+        found.best_estimator_ = best.fit(X, y, **given)
+    return found
 
 
 def _methods(methods: Any) -> tuple[list[str], list[dict[str, Any]]]:

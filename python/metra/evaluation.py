@@ -9,7 +9,8 @@ import numpy as np
 
 from . import _metra
 from ._supervision import supervision
-from ._words import listed, threads
+from ._verdicts import Verdicts, html_table
+from ._words import listed, score_name, threads
 
 
 class Evaluation(Mapping[str, float]):
@@ -55,12 +56,21 @@ class Evaluation(Mapping[str, float]):
             raise KeyError(f"{measure!r} was not measured, but {', '.join(self._values)}")
         return self._values[measure]
 
-    def against(self, base: Evaluation, seed: int = 0) -> list[dict[str, Any]]:
+    def against(self, base: Evaluation, random_state: int = 0) -> Verdicts:
         """Difference to a base on the same queries, with a paired bootstrap interval, by measure."""
-        if not np.array_equal(self.queries, base.queries):
-            raise ValueError("both must have been judged on the same queries")
         shared = [measure for measure in self if measure in base]
-        return [{**bootstrap(base, self, measure, seed=seed)} for measure in shared]
+        return Verdicts(bootstrap(base, self, name, random_state=random_state) for name in shared)
+
+    @property
+    def frame(self) -> Any:
+        """A pandas data frame, one row a query, one column a measure."""
+        import pandas
+
+        return pandas.DataFrame(self._values, index=pandas.Index(self.queries, name="query"))
+
+    def _repr_html_(self) -> str:
+        rows = [[measure, f"{self[measure]:.4f}"] for measure in self]
+        return html_table(["", f"mean of {len(self.queries)} queries"], rows)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{measure}={self[measure]:.4f}" for measure in self)
@@ -84,7 +94,7 @@ def evaluate(
     gain: str = "linear",
     empty: str = "skip",
     rerank: bool | str = False,
-    seed: int = 1,
+    random_state: int = 1,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Judge a metric by the rankings it gives.
@@ -119,7 +129,7 @@ def evaluate(
         What becomes of queries with nothing relevant.
     rerank : bool or str, default=False
         Re-rank by k-reciprocal neighbours first; True, or some of ``k1=20,k2=6,lambda=0.3``.
-    seed : int, default=1
+    random_state : int, default=1
         Seed of the protocol's draws.
     n_jobs : int, optional
         Threads; None for all cores.
@@ -152,10 +162,10 @@ def evaluate(
         "exponential_gain": gain == "exponential",
         "count_empty": empty == "zero",
         "rerank": "default" if rerank is True else rerank or None,
-        "seed": seed,
+        "seed": random_state,
         "threads": threads(n_jobs),
     }
-    said = supervision(y, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
+    said = supervision(y, queries=queries, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
     searched = searched_said = None
     if classifier is not None and gallery is None:
         raise ValueError("a classifier needs a gallery: the rows whose classes are known, as (X, y)")
@@ -171,7 +181,7 @@ def evaluate(
 
 def _judged(metric: Any) -> tuple[Any, str | None]:
     if isinstance(metric, str):
-        return None, metric
+        return None, score_name(metric)
     if isinstance(metric, _metra.Model):
         return metric, None
     model = getattr(metric, "model_", None)
@@ -192,7 +202,7 @@ def agreement(
     quadruplets: Any = None,
     cameras: Any = None,
     base: str | None = None,
-    seed: int = 1,
+    random_state: int = 1,
     n_jobs: int | None = None,
 ) -> list[dict[str, Any]]:
     """How far a metric agrees with comparisons of rows that it has not learned from.
@@ -209,7 +219,7 @@ def agreement(
         Camera of every row.
     base : str, optional
         ``"euclid"`` or ``"cosine"``, to state the gain over it too.
-    seed : int, default=1
+    random_state : int, default=1
         Seed of the intervals.
     n_jobs : int, optional
         Threads; None for all cores.
@@ -231,7 +241,7 @@ def agreement(
         raise ValueError("give pairs, triplets or quadruplets to judge by")
     model, score = _judged(metric)
     said = supervision(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
-    return _metra.agree(model, score, base, X, said, seed, threads(n_jobs))
+    return _metra.agree(model, score, base, X, said, random_state, threads(n_jobs))
 
 
 def bootstrap(
@@ -242,7 +252,7 @@ def bootstrap(
     clusters: Any = None,
     resamples: int = 2000,
     level: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> dict[str, Any]:
     """Whether one ranking is better than another on the same queries, by a paired bootstrap.
 
@@ -258,7 +268,7 @@ def bootstrap(
         Number of draws.
     level : float, default=0.95
         How often intervals made so hold the truth.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of the draws.
 
     Returns
@@ -276,6 +286,12 @@ def bootstrap(
     name = measure
     if isinstance(base, Evaluation) and isinstance(learned, Evaluation):
         name = next(iter(base)) if measure is None else measure
+        same = np.array_equal(base.queries, learned.queries)
+        if not same or not np.array_equal(base.clusters, learned.clusters):
+            raise _metra.DataError(
+                "a paired bootstrap needs the same queries in both evaluations, but these are of "
+                "other rows or classes"
+            )
         clusters = base.clusters if clusters is None else clusters
         base, learned = base.per_query(name), learned.per_query(name)
     base, learned = (np.asarray(part, dtype=np.float64) for part in (base, learned))
@@ -286,7 +302,7 @@ def bootstrap(
     else:
         groups = np.unique(np.asarray(clusters), return_inverse=True)[1]
     found = _metra.bootstrap(
-        base.tolist(), learned.tolist(), groups.tolist(), resamples, level, seed
+        base.tolist(), learned.tolist(), groups.tolist(), resamples, level, random_state
     )
     found["measure"] = name or ""
     return dict(found)

@@ -1,11 +1,11 @@
 //! A learned metric: mapping, distances, search, and its file.
 
 use crate::errors::raised;
-use crate::vectors::{Given, Names, Rule, Vectors};
-use crate::working::{briefly, work};
+use crate::vectors::{Given, Names, Numbers, Rule, Vectors};
+use crate::working::{work, work_on};
 use metra::data::{Batch, Corpus, Groups, Storage};
 use metra::evaluate::dissimilarities;
-use metra::internal::JoinedCorpus;
+use metra::internal::{Interruptible, JoinedCorpus};
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Embedding, LowRank, Map, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;
@@ -13,8 +13,13 @@ use metra::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Queries whose dissimilarities are worked out at once.
+const QUERIES: usize = 64;
 
 /// A learned metric with how it came about. Models are what files hold and what estimators learn.
 #[pyclass(frozen, module = "metra")]
@@ -51,6 +56,25 @@ impl Model {
         }
     }
 
+    /// Rows as an embedding maps them, until `stop` is set.
+    fn embedded(
+        &self,
+        embedding: &dyn Embedding,
+        numbers: Numbers<'_>,
+        (side, cameras): (Side, Option<&Names>),
+        stop: &AtomicBool,
+    ) -> Result<RowBuf> {
+        let vectors = Vectors::read(numbers, &self.rule())?;
+        let (corpus, groups) = (vectors.corpus()?, self.groups(cameras)?);
+        let corpus = Interruptible::new(&corpus, stop);
+        let mut all = RowBuf::empty(embedding.output_dim());
+        for_each_embedded(embedding, side, &corpus, groups.as_ref(), &mut |rows| {
+            all.extend(rows.rows());
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
     /// Map rows by this model's map, or by a plan's.
     pub(crate) fn mapped_by<'py>(
         &self,
@@ -61,21 +85,8 @@ impl Model {
         cameras: Option<&Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let numbers = given.numbers()?;
-        let out = briefly(py, || {
-            let vectors = Vectors::read(numbers, &self.rule())?;
-            let groups = self.groups(cameras)?;
-            let mut all = RowBuf::empty(embedding.output_dim());
-            for_each_embedded(
-                embedding,
-                side,
-                &vectors.corpus()?,
-                groups.as_ref(),
-                &mut |rows| {
-                    all.extend(rows.rows());
-                    Ok(())
-                },
-            )?;
-            Ok(all)
+        let out = work_on(py, numbers.count(), |stop| {
+            self.embedded(embedding, numbers, (side, cameras), stop)
         })?;
         let shape = [out.len(), out.dim()];
         PyArray1::from_vec(py, out.into_values()).reshape(shape)
@@ -314,26 +325,33 @@ impl Model {
         item_cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
-        let (values, shape) = briefly(py, || {
-            let (left, right) = (
-                Vectors::read(left, &self.rule())?,
-                Vectors::read(right, &self.rule())?,
+        let products = (left.count() / left.dim().max(1)).saturating_mul(right.count());
+        let (values, shape) = work_on(py, products, |stop| {
+            let (asked, searched) = (
+                (Side::Query, cameras.as_ref()),
+                (Side::Item, item_cameras.as_ref()),
             );
-            let groups = [
-                self.groups(cameras.as_ref())?,
-                self.groups(item_cameras.as_ref())?,
-            ];
-            // Checked as corpora are, so that what is not finite is named.
-            let (left, right) = (left.corpus()?, right.corpus()?);
-            let batches = [&left, &right].map(|corpus| corpus.view());
-            let [Some(left), Some(right)] = batches else {
-                return Err(Error::Data("the vectors cannot be read at once".into()));
-            };
-            let left = batch(left, groups[0].as_ref())?;
-            let right = batch(right, groups[1].as_ref())?;
-            let mut out = Vec::new();
-            self.0.chain.dissimilarity(&left, &right, &mut out)?;
-            Ok((out, [left.rows.len(), right.rows.len()]))
+            let left = self.embedded(self.chain(), left, asked, stop)?;
+            let right = self.embedded(self.chain(), right, searched, stop)?;
+            let (left, right) = (left.rows(), right.rows());
+            let mut values = vec![0.0; left.len() * right.len()];
+            if right.is_empty() {
+                return Ok((values, [left.len(), right.len()]));
+            }
+            // What is mapped already is compared as it is.
+            let compare = Chain::identity(right.dim(), Embedding::space(self.chain()));
+            let some = values.par_chunks_mut(right.len() * QUERIES).enumerate();
+            some.try_for_each_init(Vec::new, |found, (place, out)| {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                let first = place * QUERIES;
+                let queries = left.slice(first, (first + QUERIES).min(left.len()));
+                compare.dissimilarity(&Batch::new(queries), &Batch::new(right), found)?;
+                out.copy_from_slice(found);
+                Ok(())
+            })?;
+            Ok((values, [left.len(), right.len()]))
         })?;
         PyArray1::from_vec(py, values).reshape(shape)
     }
@@ -349,10 +367,14 @@ impl Model {
         item_cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (left, right) = (a.numbers()?, b.numbers()?);
-        let values = briefly(py, || {
+        let values = work_on(py, left.count(), |stop| {
             let left = Vectors::read(left, &self.rule())?;
             let right = Vectors::read(right, &self.rule())?;
             let (left, right) = (left.corpus()?, right.corpus()?);
+            let (left, right) = (
+                Interruptible::new(&left, stop),
+                Interruptible::new(&right, stop),
+            );
             let rows = left.len();
             if right.len() != rows {
                 return Err(Error::shape("rows of the second array", rows, right.len()));
@@ -383,23 +405,21 @@ impl Model {
         threads: Option<usize>,
     ) -> PyResult<Found<'py>> {
         let (left, right) = (queries.numbers()?, items.numbers()?);
-        let (found, query_count) = work(py, threads, None, |_| {
+        let (found, query_count) = work(py, threads, None, |channel| {
+            let stop = channel.stop();
             let storage = Storage::default();
             let embed = |numbers, side, cameras: Option<&Names>| {
                 let vectors = Vectors::read(numbers, &self.rule())?;
-                let groups = self.groups(cameras)?;
-                embed_corpus(
-                    self.chain(),
-                    side,
-                    &vectors.corpus()?,
-                    groups.as_ref(),
-                    &storage,
-                )
+                let (corpus, groups) = (vectors.corpus()?, self.groups(cameras)?);
+                let corpus = Interruptible::new(&corpus, stop);
+                embed_corpus(self.chain(), side, &corpus, groups.as_ref(), &storage)
             };
             let queries = embed(left, Side::Query, cameras.as_ref())?;
             let items = embed(right, Side::Item, item_cameras.as_ref())?;
             let space = Embedding::space(self.chain());
-            let found = top_k(space, queries.corpus(), items.corpus(), k, false)?;
+            let asked = Interruptible::new(queries.corpus(), stop);
+            let searched = Interruptible::new(items.corpus(), stop);
+            let found = top_k(space, &asked, &searched, k, false)?;
             Ok((found, queries.corpus().len() as usize))
         })?;
         let width = found.k;
@@ -416,10 +436,3 @@ type Found<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f32>>);
 
 /// A matrix with what is subtracted after it.
 type Matrix<'py> = (Bound<'py, PyArray2<f32>>, Option<Bound<'py, PyArray1<f32>>>);
-
-fn batch<'a>(rows: metra::linalg::Rows<'a>, groups: Option<&'a Groups>) -> Result<Batch<'a>> {
-    match groups {
-        None => Ok(Batch::new(rows)),
-        Some(groups) => Batch::with_groups(rows, groups.of()),
-    }
-}

@@ -9,10 +9,11 @@ use metra::evaluate::{Comparison, Measure};
 use metra::experiment::{
     ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Protocol, Verdicts,
 };
+use metra::internal::fingerprint;
 use metra::model::Space;
 use metra::pipeline::registry;
 use metra::supervision::SupervisionKind;
-use metra::{Dataset, Result};
+use metra::{Dataset, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -116,11 +117,19 @@ impl Order {
         }
         let mut history = History::new(channel);
         let began = Instant::now();
+        data.fingerprint()?;
         let result = experiment.train(0, &mut history)?;
         let model = match self.refit && sizes[2] > 0 {
             true => experiment.refit(0, &result, &mut history)?,
             false => result.model,
         };
+        if fingerprint(data.items())? != data.fingerprint()? {
+            return Err(Error::Data(
+                "the vectors were written to during the fit, so that the model is of no one state of \
+                 them; copy=True makes a copy first"
+                    .into(),
+            ));
+        }
         if let Some(checkpoint) = &experiment.checkpoint {
             checkpoint.remove()?;
         }

@@ -63,6 +63,14 @@ pub(crate) enum Numbers<'a> {
 }
 
 impl Numbers<'_> {
+    /// Numbers in all rows.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Numbers::Single(values, _) => values.len(),
+            Numbers::Double(values, _) => values.len(),
+        }
+    }
+
     /// Numbers in a row.
     pub(crate) fn dim(&self) -> usize {
         match self {

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// How often the interpreter is asked whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Numbers from which work may last longer than one waits for Ctrl-C; a fraction of a second's worth.
+const MANY_NUMBERS: usize = 1_000_000;
+
 /// What work and the waiting thread share.
 pub(crate) struct ProgressChannel {
     stop: AtomicBool,
@@ -136,6 +139,20 @@ pub(crate) fn briefly<R: Send>(
     match outcome {
         Ok(result) => result.map_err(raised),
         Err(panic) => Err(panicked(panic.as_ref())),
+    }
+}
+
+/// Work that is short on few numbers and long on many, which alone starts threads and hears Ctrl-C by
+/// the flag that it is given.
+pub(crate) fn work_on<R: Send>(
+    py: Python<'_>,
+    numbers: usize,
+    job: impl FnOnce(&AtomicBool) -> Result<R> + Send,
+) -> PyResult<R> {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    match numbers < MANY_NUMBERS {
+        true => briefly(py, || job(&NEVER)),
+        false => work(py, None, None, |channel| job(channel.stop())),
     }
 }
 

@@ -93,13 +93,13 @@ pub enum Error {
         /// The score found.
         score: f32,
     },
-    /// Training left the finite numbers.
-    #[error("training diverged at step {step}: {what} is not finite; try a smaller rate or margin")]
+    /// Training left the finite numbers, or what it minimises.
+    #[error("training diverged at step {step}: {problem}; try a smaller rate or margin")]
     Diverged {
         /// The step at which it was seen.
         step: u64,
-        /// Which quantity.
-        what: String,
+        /// What was seen.
+        problem: String,
     },
     /// No way of asking a vector store gives the metric's order.
     #[error("no exact plan for {wanted}: {}", .refusals.join("; "))]

@@ -32,6 +32,12 @@ impl Dataset<'_> {
         trained: &[u64],
         settings: &EvaluationSettings,
     ) -> Result<Vec<Result<Scores>>> {
+        if self.labels().is_some_and(|labels| labels.classes() < 2) {
+            return Err(Error::Data(
+                "all rows are of one class, so that every answer is right: expected at least 2 classes"
+                    .into(),
+            ));
+        }
         if settings.rerank.is_some() {
             check_rerank(chain.map(), settings.protocol)?;
         }

@@ -195,7 +195,7 @@ impl Descent for Training<'_> {
         let next = moved(factor, &self.workspace.gradient, rate, radius)?;
         *factor = next.ok_or_else(|| Error::Diverged {
             step,
-            what: "the factor of the metric".into(),
+            problem: "the factor of the metric is not finite".into(),
         })?;
         check_finite(factor.values(), outcome.loss, step)?;
         Ok(outcome.into())

@@ -210,7 +210,7 @@ fn add(target: &mut [f64], factor: f64, values: &[f64]) {
 fn diverged(step: u64) -> Error {
     Error::Diverged {
         step,
-        what: "the objective".into(),
+        problem: "the objective is not finite".into(),
     }
 }
 

@@ -242,7 +242,7 @@ fn finite(value: f64, step: usize) -> Result<f64> {
     }
     Err(Error::Diverged {
         step: step as u64,
-        what: "the objective".into(),
+        problem: "the objective is not finite".into(),
     })
 }
 

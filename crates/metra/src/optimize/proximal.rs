@@ -75,7 +75,7 @@ impl ProximalGradient {
             if !here.is_finite() {
                 return Err(Error::Diverged {
                     step: iterations as u64,
-                    what: "the objective".into(),
+                    problem: "the objective is not finite".into(),
                 });
             }
             // A step may grow again: the function is flat where few constraints are violated.

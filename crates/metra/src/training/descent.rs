@@ -3,10 +3,10 @@
 
 use super::parameters::{Bound, parameters};
 use super::{Progress, Run};
-use crate::model::Map;
+use crate::model::{LowRank, Map};
 use crate::{Error, Result};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 parameters! {
@@ -75,9 +75,13 @@ pub(crate) fn descend<D: Descent>(
     let every = (steps / schedule.checks.max(1)).max(1);
     let mut best = Best::default();
     let mut done = 0;
+    let mut trend = Trend::default();
     match run.resumed()? {
-        Some(resumed) => (done, state, best.kept, best.missed) = resumed,
-        None => _ = best.validate(descent, &state, 0, run)?,
+        Some(resumed) => (done, state, best.kept, best.missed, trend) = resumed,
+        None => {
+            trend.first_norm = norm(&descent.map(&state)?);
+            _ = best.validate(descent, &state, 0, run)?;
+        }
     }
     let (began, first) = (Instant::now(), done);
     for step in first..run.last_step.unwrap_or(steps).min(steps) {
@@ -85,6 +89,7 @@ pub(crate) fn descend<D: Descent>(
         let remaining = 1.0 - step as f64 / steps as f64;
         let outcome = descent.step(&mut state, step, remaining, run.seed)?;
         done = step + 1;
+        trend.add(outcome.loss);
         let validation = if done % every == 0 || done == steps || outcome.finished {
             best.validate(descent, &state, done, run)?
         } else {
@@ -104,7 +109,7 @@ pub(crate) fn descend<D: Descent>(
             break;
         }
         if D::RESUMES {
-            run.keep(&(done, &state, &best.kept, best.missed))?;
+            run.keep(&(done, &state, &best.kept, best.missed, &trend))?;
         }
     }
     run.facts.insert("steps".into(), done as f64);
@@ -113,8 +118,69 @@ pub(crate) fn descend<D: Descent>(
             run.facts.insert("best_step".into(), at as f64);
             descent.map(&kept)
         }
-        None => descent.map(&state),
+        None => {
+            let map = descent.map(&state)?;
+            trend.check(&map, done)?;
+            Ok(map)
+        }
     }
+}
+
+/// How a map may grow while the loss does not fall. A learning rate that is a thousand times too large
+/// makes it grow by more, and one that is ten times too large by less.
+const GROWTH: f64 = 100.0;
+
+/// Where the loss goes, to notice steps that lead away from what they minimise: with bounded losses and
+/// normalised steps nothing ever overflows.
+#[derive(Default, Serialize, Deserialize)]
+struct Trend {
+    first_loss: Option<f64>,
+    /// Mean of recent losses, the latest counting most.
+    recent_loss: f64,
+    /// Size of the first map.
+    first_norm: Option<f64>,
+}
+
+impl Trend {
+    fn add(&mut self, loss: f64) {
+        match self.first_loss {
+            None => (self.first_loss, self.recent_loss) = (Some(loss), loss),
+            Some(_) => self.recent_loss += 0.1 * (loss - self.recent_loss),
+        }
+    }
+
+    fn check(&self, map: &Map, step: u64) -> Result<()> {
+        let (Some(first), Some(before), Some(after)) =
+            (self.first_loss, self.first_norm, norm(map))
+        else {
+            return Ok(());
+        };
+        if self.recent_loss > first && after > GROWTH * before {
+            let (last, growth) = (self.recent_loss, after / before);
+            return Err(Error::Diverged {
+                step,
+                problem: format!(
+                    "the loss rose from {first:.3e} to {last:.3e} while the map grew {growth:.0} times \
+                     larger"
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Frobenius norm of what a map multiplies by, where it has one that is not zero.
+fn norm(map: &Map) -> Option<f64> {
+    let squares = |values: &[f32]| -> f64 { values.iter().map(|v| f64::from(*v).powi(2)).sum() };
+    let low_rank = |map: &LowRank| squares(map.weights().values());
+    let square = match map {
+        Map::Identity | Map::Indefinite(_) => return None,
+        Map::LowRank(map) => low_rank(map),
+        Map::Diagonal(factors) => squares(factors),
+        Map::Bilinear { query, item } => low_rank(query) + low_rank(item),
+        Map::Kernel(map) => low_rank(map.map()),
+    };
+    (square > 0.0).then(|| square.sqrt())
 }
 
 /// An error where the loss or what a step changed has left the finite numbers.
@@ -132,7 +198,7 @@ pub(crate) fn check_finite<'a>(
     };
     Err(Error::Diverged {
         step,
-        what: what.into(),
+        problem: format!("{what} is not finite"),
     })
 }
 
@@ -197,6 +263,29 @@ mod tests {
         fn map(&self, state: &usize) -> Result<Map> {
             Ok(Map::Diagonal(vec![1.0; *state]))
         }
+    }
+
+    #[test]
+    fn steps_that_lead_away_are_noticed() {
+        let map = |factor| Map::Diagonal(vec![factor; 3]);
+        let check = |losses: &[f64], factor| {
+            let mut trend = Trend {
+                first_norm: norm(&map(1.0)),
+                ..Trend::default()
+            };
+            losses.iter().for_each(|loss| trend.add(*loss));
+            trend.check(&map(factor), losses.len() as u64)
+        };
+        let error = check(&[1.0, 9e9, 8e9], 1e6).unwrap_err().to_string();
+        assert!(
+            error.contains("at step 3: the loss rose from 1.000e0"),
+            "{error}"
+        );
+        assert!(error.contains("grew 1000000 times larger"), "{error}");
+        // A loss that falls, and noise of a map that hardly grew, are none.
+        check(&[1.0, 0.5, 0.4], 1e6).unwrap();
+        check(&[1.0, 2.0, 1.5], 50.0).unwrap();
+        check(&[1.0, 2.0], 0.0).unwrap();
     }
 
     fn taken<'a>(

@@ -301,7 +301,7 @@ fn batch(
         if !change.is_finite() {
             return Err(Error::Diverged {
                 step: cycles,
-                what: "the matrix".into(),
+                problem: "the matrix is not finite".into(),
             });
         }
         if let Some(observer) = run.observer.as_deref_mut() {

@@ -116,7 +116,7 @@ fn rounds(settings: &Mlr, pairs: &AllPairs<'_>, run: &mut Run<'_>) -> Result<Mat
         if !violated.is_finite() {
             return Err(Error::Diverged {
                 step: done,
-                what: "the metric".into(),
+                problem: "the metric is not finite".into(),
             });
         }
         if let Some(observer) = run.observer.as_deref_mut() {

@@ -91,7 +91,7 @@ impl MappedLoss for NcaLoss<'_> {
         if !squared.iter().all(|s| s.is_finite()) {
             return Err(Error::Diverged {
                 step: 0,
-                what: "the mapped rows".into(),
+                problem: "the mapped rows are not finite".into(),
             });
         }
         let chances = self.chances(mapped, &squared);
