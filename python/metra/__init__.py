@@ -3,6 +3,22 @@
 Estimators follow the rules of scikit-learn, models are files that the command ``metra`` reads and
 writes too, and everything is judged on held-out parts with intervals.
 
+Learn
+    `Warca`, `Lda`, `SupCon`, `Adapter`, ... : estimators; `methods` lists them all with what they
+    learn from, and ``help(metra.Warca)`` explains one. Supervision is ``y``, or ``qrels=`` with
+    ``queries=``, ``pairs=``, ``triplets=``, ``quadruplets=``, ``orderings=`` or ``taxonomy=``.
+Judge
+    `evaluate` ranks and measures; `Evaluation.against` and `bootstrap` tell a gain from chance;
+    `agreement` judges by pairs and triplets; `compare` tries many methods under one protocol and fits
+    the best. `plot_cmc`, `plot_precision`, `plot_gains`, `plot_embedding` and `plot_history` draw.
+Use
+    `Model` maps, compares and searches; `load` reads its file, and `from_model` makes an estimator of
+    it. `plan` says how a vector store serves it, and `stores` does so in LanceDB, PostgreSQL with
+    pgvector, Chroma, Milvus, Qdrant and FAISS.
+Errors
+    `MetraError` is a ValueError; `DataError`, `SupervisionError`, `ParameterError`, `DivergedError`,
+    `ModelFileError` and `PlanError` are its kinds.
+
 >>> import metra
 >>> from sklearn.datasets import load_digits
 >>> X, y = load_digits(return_X_y=True)
@@ -41,7 +57,9 @@ _LAZY = {
     "Comparison": "comparison",
     "plot_cmc": "plots",
     "plot_embedding": "plots",
+    "plot_gains": "plots",
     "plot_history": "plots",
+    "plot_precision": "plots",
     "stores": "stores",
     "learners": "learners",
 }
@@ -71,6 +89,10 @@ def plan(
     way: str | None = None,
 ) -> Plan:
     """What a vector store must hold and be asked so that its order is the metric's.
+
+    For vectors that you store yourself, by ``map_items``, and ask for by ``map_queries``. What
+    `metra.stores` wrote is moved to a centre that this plan does not know: take the plan of the
+    opened collection there, ``stores.X.open(...).plan``.
 
     Parameters
     ----------
@@ -119,6 +141,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    *_LAZY,
     "DataError",
     "DivergedError",
     "InternalError",
@@ -130,6 +153,7 @@ __all__ = [
     "PlanError",
     "SupervisionError",
     "__version__",
+    "from_model",
     "load",
     "methods",
     "plan",

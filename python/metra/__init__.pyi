@@ -17,7 +17,10 @@ from ._metra import (
     __version__ as __version__,
     methods as methods,
 )
-from .comparison import Comparison as Comparison, compare as compare
+from .comparison import (
+    Comparison as Comparison,
+    compare as compare,
+)
 from .evaluation import (
     Evaluation as Evaluation,
     agreement as agreement,
@@ -63,7 +66,9 @@ from .learners import (
 from .plots import (
     plot_cmc as plot_cmc,
     plot_embedding as plot_embedding,
+    plot_gains as plot_gains,
     plot_history as plot_history,
+    plot_precision as plot_precision,
 )
 
 def load(path: Any) -> Model: ...

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,6 +20,9 @@ from ._progress import watcher
 from ._supervision import names, supervision
 from ._verdicts import Verdicts
 from ._words import listed, score_name, threads
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 try:
     from sklearn.utils.validation import validate_data
@@ -75,7 +78,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         callback: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 10.0,
-    ) -> MetricLearner:
+    ) -> Self:
         """Learn.
 
         Parameters
@@ -100,7 +103,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Row numbers of a pair and of another pair that is farther apart; a fifth column of 0
             asks for no margin between them.
         orderings : mapping or list of str, optional
-            Orderings of classes by attributes, ``{"smiling": "A<B~C"}``; needs `y`.
+            Orderings of classes by attributes, from least to most: ``{"smiling": "A<B~C"}`` or
+            ``{"smiling": ["A", ["B", "C"]]}``; needs `y`.
         taxonomy : mapping or list of pairs, optional
             Parent of every class and group; needs `y`.
         cameras, query_cameras : array-like, optional
@@ -126,6 +130,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 f"it learns from {self._needs}"
+            )
+        if getattr(X, "ndim", 2) == 3:
+            raise ValueError(
+                f"Found array with dim 3 in {type(self).__name__}: expected one vector a row. Pairs of "
+                "vectors P (n, 2, d) with labels go in as fit(numpy.concatenate([P[:, 0], P[:, 1]]), "
+                "pairs=([(i, n + i) for i in range(n)], labels))"
             )
         X = self._vectors(X, reset=True)
         if y is not None:
@@ -249,6 +259,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Rows that no other thread writes to, if ``copy`` asks for them."""
         # Arrow, pandas and Polars lend their memory too, which numpy cannot always tell.
         return rows.copy() if self.copy and (given is rows or rows.base is not None) else rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the outputs: attributes by their names, others by class and number."""
+        check_is_fitted(self)
+        if self.model_.outputs:
+            return np.asarray(self.model_.outputs, dtype=object)
+        return super().get_feature_names_out(input_features)
 
     @property
     def _n_features_out(self) -> int:
@@ -379,7 +396,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def calibrate_threshold(
         self, X: Any, y: Any, false_match_rate: float = 0.001, cameras: Any = None
-    ) -> MetricLearner:
+    ) -> Self:
         """Find where same ends: a threshold that so many pairs of two identities pass by mistake.
 
         Parameters

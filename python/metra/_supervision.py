@@ -203,7 +203,7 @@ def _matrix(table: Any, what: str, widths: tuple[int, ...]) -> np.ndarray:
 
 def _orderings(orderings: Any) -> list[tuple[str, str]]:
     if isinstance(orderings, Mapping):
-        return [(str(name), str(order)) for name, order in orderings.items()]
+        return [(str(name), _order(order)) for name, order in orderings.items()]
     lines = []
     for line in [orderings] if isinstance(orderings, str) else orderings:
         if isinstance(line, str):
@@ -213,8 +213,22 @@ def _orderings(orderings: Any) -> list[tuple[str, str]]:
             lines.append((attribute.strip(), order.strip()))
         else:
             attribute, order = line
-            lines.append((str(attribute), str(order)))
+            lines.append((str(attribute), _order(order)))
     return lines
+
+
+def _order(order: Any) -> str:
+    """An ordering as text: ``A<B~C``, or a list from least to most, with lists of classes that tie."""
+    if isinstance(order, str):
+        return order
+    levels = []
+    for level in order:
+        names = [str(n) for n in (level if isinstance(level, (list, tuple, set)) else [level])]
+        for name in names:
+            if "<" in name or "~" in name:
+                raise SupervisionError(f"classes of an ordering must not have < or ~, as {name!r} has")
+        levels.append("~".join(names))
+    return "<".join(levels)
 
 
 def _taxonomy(taxonomy: Any) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import as_rows
+from .comparison import Comparison
 from .evaluation import Evaluation
 
 
@@ -37,17 +38,87 @@ def plot_cmc(evaluations: Any, *, ranks: int = 20, ax: Any = None) -> Any:
     matplotlib axes
         With one line an evaluation.
     """
-    if isinstance(evaluations, Evaluation):
-        evaluations = {"": evaluations}
-    ax = _axes(ax)
-    for name, evaluation in evaluations.items():
-        curve = np.asarray(evaluation.cmc)[:ranks]
-        ax.plot(np.arange(1, len(curve) + 1), curve, marker=".", label=name or None)
-    ax.set(xlabel="rank", ylabel="share of queries found", ylim=(0, 1.02))
+    curves = {
+        name: (np.arange(1, min(ranks, len(found.cmc)) + 1), np.asarray(found.cmc)[:ranks])
+        for name, found in _named(evaluations).items()
+    }
+    ax = _drawn(_axes(ax), curves, "rank", "share of queries found")
     ax.xaxis.get_major_locator().set_params(integer=True)
+    return ax
+
+
+def plot_precision(evaluations: Any, *, ax: Any = None) -> Any:
+    """Precision by recall, the mean over queries.
+
+    Parameters
+    ----------
+    evaluations : Evaluation, or mapping of names to Evaluation
+        What `metra.evaluate` gave.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        With one line an evaluation.
+    """
+    curves = {
+        name: (np.linspace(0, 1, len(found.precision)), np.asarray(found.precision))
+        for name, found in _named(evaluations).items()
+    }
+    return _drawn(_axes(ax), curves, "recall", "precision")
+
+
+def plot_gains(gains: Any, *, ax: Any = None) -> Any:
+    """Gains with their intervals, one line each: a forest plot.
+
+    Parameters
+    ----------
+    gains : Comparison, or list of dict
+        What `metra.compare` gave (gains of methods in its criterion), or what `Evaluation.against`
+        gave or ``test_`` of an estimator holds (gains by measure).
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        With a point and an interval a method or measure; those right of zero are better.
+    """
+    rows = [
+        (row.get("method") or row["measure"], row.get("gain", row.get("difference")), row)
+        for row in (gains.rows() if isinstance(gains, Comparison) else gains)
+    ]
+    rows = [row for row in rows if row[1] is not None][::-1]
+    if not rows:
+        raise ValueError("there is no gain to draw: expected at least one method beside the base")
+    ax = _axes(ax, figsize=(6, 1.2 + 0.35 * len(rows)))
+    for place, (_, gain, row) in enumerate(rows):
+        colour = {"better": "tab:green", "worse": "tab:red"}.get(row["verdict"], "tab:gray")
+        ax.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=2)
+        ax.plot([gain], [place], color=colour, marker="o")
+    ax.axvline(0.0, color="black", linewidth=0.8)
+    ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    ax.set(xlabel="gain, with its 95 % interval", ylim=(-0.6, len(rows) - 0.4))
+    ax.grid(alpha=0.3, axis="x")
+    return ax
+
+
+def _named(evaluations: Any) -> dict[str, Evaluation]:
+    return {"": evaluations} if isinstance(evaluations, Evaluation) else dict(evaluations)
+
+
+def _drawn(ax: Any, curves: Any, across: str, up: str) -> Any:
+    """Lines on axes that begin a little below the lowest of them, so that differences are seen."""
+    for name, (places, values) in curves.items():
+        ax.plot(places, values, marker=".", label=name or None)
+    lowest = min(float(np.min(values)) for _, values in curves.values())
+    highest = max(float(np.max(values)) for _, values in curves.values())
+    room = max(0.05 * (highest - lowest), 0.005)
+    ax.set(xlabel=across, ylabel=up, ylim=(max(lowest - room, 0.0), min(highest + room, 1.02)))
     ax.grid(alpha=0.3)
-    if any(evaluations):
-        ax.legend(loc="lower right")
+    if any(curves):
+        ax.legend(loc="best")
     return ax
 
 
@@ -124,4 +195,4 @@ def plot_history(estimator: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-__all__ = ["plot_cmc", "plot_embedding", "plot_history"]
+__all__ = ["plot_cmc", "plot_embedding", "plot_gains", "plot_history", "plot_precision"]

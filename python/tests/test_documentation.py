@@ -138,7 +138,7 @@ def test_every_method_of_the_registry_has_an_estimator() -> None:
 
 
 FUNCTIONS = ["evaluate", "compare", "bootstrap", "load"]
-FUNCTIONS += ["plot_cmc", "plot_embedding", "plot_history"]
+FUNCTIONS += ["plot_cmc", "plot_embedding", "plot_gains", "plot_history", "plot_precision"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -165,3 +165,37 @@ def test_plots(nuisance):
     assert len(metra.plot_history(learned).lines[0].get_xdata()) > 1
     with pytest.raises(ValueError, match="closed form"):
         metra.plot_history(metra.Lda().fit(X, y))
+
+
+def test_plots_of_precision_and_gains(nuisance):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    X, y = nuisance
+    before, after = (metra.evaluate(name, X, y) for name in ("euclid", "cosine"))
+    axes = metra.plot_precision({"euclid": before, "cosine": after})
+    assert len(axes.lines) == 2 and len(axes.lines[0].get_xdata()) == len(before.precision)
+    lowest, highest = axes.get_ylim()
+    assert 0 <= lowest <= min(before.precision) and highest >= max(before.precision)
+    gains = after.against(before)
+    axes = metra.plot_gains(gains)
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(before)[::-1]
+    # Each gain is an interval and a point.
+    drawn = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    assert [line.get_xdata()[0] for line in drawn] == [row["difference"] for row in gains][::-1]
+    with pytest.raises(ValueError, match="no gain to draw"):
+        metra.plot_gains([])
+
+
+def test_orderings_as_lists(nuisance):
+    X, y = nuisance
+    written = metra.RankSvm().fit(X, y, orderings={"size": "0<1~2<3"})
+    listed = metra.RankSvm().fit(X, y, orderings={"size": [0, [1, 2], 3]})
+    assert listed.model_.to_bytes() == written.model_.to_bytes()
+    assert listed.get_feature_names_out().tolist() == ["size"]
+    with pytest.raises(metra.SupervisionError, match="must not have < or ~"):
+        metra.RankSvm().fit(X, y, orderings={"size": ["a<b", "c"]})
+
+
+def test_vectors_of_pairs_are_pointed_to_pairs():
+    with pytest.raises(ValueError, match="Found array with dim 3 .*pairs="):
+        metra.Itml().fit(np.zeros((5, 2, 3)), np.ones(5))

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from metra._estimator import SHARED
 FOLDER = Path(__file__).resolve().parent.parent / "metra"
 
 TYPES = {"a whole number": "int", "a number": "float", "true or false": "bool"}
+TYPES["a number, or several by comma"] = "float | str"
 SHARED_TYPES = {
     "prepare": "str",
     "score_by": "str | list[str] | None",
@@ -34,16 +36,31 @@ SHARED_TYPES = {
 }
 
 
+def kind(values: str) -> str:
+    """The type of a parameter, of the words in which the registry says what it may be."""
+    words = re.split(r", | or ", values)
+    if values not in TYPES and len(words) > 1 and all(re.fullmatch(r"[a-z0-9-]+", word) for word in words):
+        return f"Literal[{', '.join(chr(34) + word + chr(34) for word in words)}]"
+    return TYPES.get(values, "str")
+
+
+def lazy(module: str) -> list[str]:
+    """What the package takes from a module when it is first used."""
+    names = sorted(name for name, place in metra._LAZY.items() if place == module != name)
+    return [f"from .{module} import (", *(f"    {name} as {name}," for name in names), ")"]
+
+
 def estimator(entry: dict) -> str:
     """The stub of one estimator."""
     name = metra._names.class_name(entry["name"])
-    kinds = {metra._names.parameter_name(p[0]): TYPES.get(p[2], "str") for p in entry["parameters"]}
+    kinds = {metra._names.parameter_name(p[0]): kind(p[2]) for p in entry["parameters"]}
     kinds["n_components"] = "int | None"
     kinds.update(SHARED_TYPES)
     lines = [f"class {name}(MetricLearner):", "    def __init__(", "        self,", "        *,"]
     signature = inspect.signature(getattr(learners, name).__init__)
     for parameter in list(signature.parameters.values())[1:]:
-        lines.append(f"        {parameter.name}: {kinds[parameter.name]} = ...,")
+        default = repr(parameter.default).replace("'", '"')
+        lines.append(f"        {parameter.name}: {kinds[parameter.name]} = {default},")
     return "\n".join([*lines, "    ) -> None: ..."])
 
 
@@ -53,7 +70,7 @@ def stubs() -> dict[str, str]:
     head = '"""Written by tools/write_stubs.py."""\n\n'
     classes = [metra._names.class_name(entry["name"]) for entry in metra.methods()]
     made = "\n\n".join(estimator(entry) for entry in metra.methods())
-    imports = "from typing import Any\n\n"
+    imports = "from typing import Any, Literal\n\n"
     imports += "from ._estimator import MetricLearner as MetricLearner\n"
     imports += "from ._make import from_model as from_model\n\n"
     package = [
@@ -61,23 +78,14 @@ def stubs() -> dict[str, str]:
         "",
         "from . import learners as learners, stores as stores",
         "from ._metra import (",
-        *(f"    {name} as {name}," for name in sorted(metra.__all__) if name not in ("load", "plan")),
+        *(f"    {name} as {name}," for name in sorted({*metra.__all__} & {*vars(metra._metra)} - {*metra._LAZY, "plan"})),
         ")",
-        "from .comparison import Comparison as Comparison, compare as compare",
-        "from .evaluation import (",
-        "    Evaluation as Evaluation,",
-        "    agreement as agreement,",
-        "    bootstrap as bootstrap,",
-        "    evaluate as evaluate,",
-        ")",
+        *lazy("comparison"),
+        *lazy("evaluation"),
         "from .learners import (",
         *(f"    {name} as {name}," for name in sorted(["MetricLearner", "from_model", *classes])),
         ")",
-        "from .plots import (",
-        "    plot_cmc as plot_cmc,",
-        "    plot_embedding as plot_embedding,",
-        "    plot_history as plot_history,",
-        ")",
+        *lazy("plots"),
         "",
         "def load(path: Any) -> Model: ...",
         "def plan(",

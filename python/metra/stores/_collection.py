@@ -55,12 +55,14 @@ class Collection(ABC):
         self._model_digest = digest(self.model)
         self._plan: Plan | None = None
         self._written: Written | None = None
-        self._is_there = False
+        # Whether what was found is still so; a write that failed may have changed it.
+        self._is_known = self._is_there = False
 
     def opened(self: Opened) -> Opened:
-        """Look at what is there."""
-        with self._session():
-            self._look()
+        """Look at what is there, unless it is known."""
+        if not self._is_known:
+            with self._session():
+                self._look()
         return self
 
     @property
@@ -70,6 +72,7 @@ class Collection(ABC):
         ``plan.map_queries`` gives what this store must be asked, wherever it is asked from. A plan
         made anew by `metra.plan` has no centre and would not do.
         """
+        self.opened()
         if self._plan is None or not self._is_there:
             raise StoreError(f"expected {self._name}, but it is absent: nothing was written yet")
         return self._plan
@@ -113,17 +116,21 @@ class Collection(ABC):
             )
         items = Items(ids, X, cameras, metadata, min(batch, self._most_rows()), self._reserved)
         self._check_items(items)
-        with self._session():
-            found = self._look()
-            if self._written is None:
-                self._begin(found, self._first(items), items)
-            elif items.kind != self._written.ids:
-                raise StoreError(
-                    f"{self._name} has ids of {self._written.ids}, but these are {items.kind}"
-                )
-            plan, self._is_there = self._plan, True
-            assert plan is not None
-            self._put(items, items.mapped(plan))
+        try:
+            with self._session():
+                found = self._look()
+                if self._written is None:
+                    self._begin(found, self._first(items), items)
+                elif items.kind != self._written.ids:
+                    raise StoreError(
+                        f"{self._name} has ids of {self._written.ids}, but these are {items.kind}"
+                    )
+                plan, self._is_there = self._plan, True
+                assert plan is not None
+                self._put(items, items.mapped(plan))
+        except BaseException:
+            self._is_known = False
+            raise
         return plan
 
     def search(
@@ -178,7 +185,7 @@ class Collection(ABC):
         """
         self._check_writable()
         values, kind = checked_ids(ids, None)
-        written = self._written
+        written = self.opened()._written
         if not values or written is None:
             return
         if kind != written.ids:
@@ -188,7 +195,7 @@ class Collection(ABC):
 
     def count(self, where: Any = None) -> int:
         """How many items there are, or how many pass a filter (as in `search`)."""
-        if not self._is_there:
+        if not self.opened()._is_there:
             return 0
         with self._session():
             return self._count(where)
@@ -202,7 +209,7 @@ class Collection(ABC):
 
     def _look(self) -> Found | None:
         found = self._found()
-        self._is_there = found is not None
+        self._is_known, self._is_there = True, found is not None
         self._written = None if found is None else found.written()
         if self._keep_items:
             if found is None:

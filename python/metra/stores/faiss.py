@@ -114,18 +114,13 @@ class _Faiss(Collection):
         self._texts = [] if written.ids == "str" else None
 
     def _put(self, items: Items, batches: Iterator[Batch]) -> None:
-        try:
-            numbers = np.asarray(self._numbered(items.ids), dtype=np.int64)
-            if self._index.ntotal:
-                self._index.remove_ids(numbers)
-            for batch in batches:
-                named = numbers[batch.first : batch.first + len(batch.ids)]
-                self._index.add_with_ids(batch.vectors, named)
-            self._save()
-        except BaseException:
-            # What is in memory is what the file holds.
-            self._is_there = self._found() is not None
-            raise
+        numbers = np.asarray(self._numbered(items.ids), dtype=np.int64)
+        if self._index.ntotal:
+            self._index.remove_ids(numbers)
+        for batch in batches:
+            named = numbers[batch.first : batch.first + len(batch.ids)]
+            self._index.add_with_ids(batch.vectors, named)
+        self._save()
 
     def _numbered(self, ids: list[Any]) -> list[int]:
         """FAISS' numbers of identifiers; texts that are new get the next ones."""

@@ -220,7 +220,13 @@ class StoreSuite:
         broken[1200, 3] = np.nan
         with pytest.raises(metra.DataError, match="rows 1000 to 1499"):
             store.write(models["warca"], "broken", np.arange(1500), broken)
-        # What was written before is not in the way of trying again.
+        # What was written before is not in the way of trying again, with the same object or anew.
+        docs = store.open(models["warca"], "again")
+        with pytest.raises(metra.DataError, match="rows 1000 to 1499"):
+            docs.write(np.arange(1500), broken)
+        assert docs.count() in (0, 1000)
+        docs.write(np.arange(50), made.items[:50])
+        assert docs.count() in (50, 1000)
         store.write(models["warca"], "broken", np.arange(ITEMS), made.items)
         ids, scores = store.search(models["warca"], "broken", made.queries, k=K)
         self.assert_order(models["warca"], made, ids, scores)
