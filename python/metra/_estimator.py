@@ -191,16 +191,15 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return y
 
     def _order(self) -> dict[str, Any]:
-        settings = {}
-        for name in _own_parameters(type(self)):
+        settings, own = {}, _own_parameters(type(self))
+        for name in own:
             value = getattr(self, name)
             if value is not None:
                 settings[library_name(name)] = library_text(value)
-        own = [*_own_parameters(type(self)), "prepare"]
         for name in self.grid or {}:
-            if name not in own:
+            if name not in (*own, "prepare"):
                 raise _metra.ParameterError(
-                    f"grid must name parameters ({', '.join(own)}), but has {name!r}"
+                    f"grid must name parameters ({', '.join(own)}, prepare), but has {name!r}"
                 )
         grid = [
             (name if name == "prepare" else library_name(name), [library_text(v) for v in values])

@@ -99,11 +99,12 @@ def missing_values(values: Any) -> np.ndarray:
         array = np.asarray(values, dtype=object)
         if array.dtype.kind != "O" or array.shape != np.asarray(values).shape:
             return np.zeros(np.shape(values), dtype=bool)
-    missing = [_is_missing(value) for value in array.ravel()]
+    missing = [is_missing(value) for value in array.ravel()]
     return np.asarray(missing, dtype=bool).reshape(array.shape)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

@@ -47,7 +47,7 @@ class Comparison:
     @property
     def best_settings(self) -> dict[str, Any]:
         """What the best method chose; see `estimator`."""
-        return self._chosen(self._line(self.best))
+        return self._chosen(self._line(self.best)) or {}
 
     def estimator(self, name: str | None = None) -> Any:
         """An estimator of a compared method, not fitted, with the settings that it chose.
@@ -65,7 +65,10 @@ class Comparison:
         from . import learners
 
         line = self._line(self.best if name is None else name)
-        return getattr(learners, class_name(line["method"]))(**self._chosen(line))
+        chosen = self._chosen(line)
+        if chosen is None:
+            raise _metra.DataError(f"{line['name']} failed on every split")
+        return getattr(learners, class_name(line["method"]))(**chosen)
 
     def _line(self, name: str) -> dict[str, Any]:
         for line in self.results["lines"]:
@@ -74,12 +77,13 @@ class Comparison:
         names = ", ".join(line["name"] for line in self.results["lines"])
         raise _metra.ParameterError(f"name must be one of {names}, but is {name!r}")
 
-    def _chosen(self, line: dict[str, Any]) -> dict[str, Any]:
+    def _chosen(self, line: dict[str, Any]) -> dict[str, Any] | None:
+        """The settings that most splits chose; None where the method failed on every one."""
         from ._estimator import python_value
 
         splits = [split for split in line["splits"] if split["failure"] is None]
         if not splits:
-            raise _metra.DataError(f"{line['name']} failed on every split")
+            return None
 
         def settings(split: dict[str, Any]) -> tuple[Any, ...]:
             return tuple(sorted(split["chosen"].items())), split["prepare"], split["score"]
@@ -110,8 +114,7 @@ class Comparison:
             row["low"] = gain["low"] if gain else None
             row["high"] = gain["high"] if gain else None
             row["verdict"] = _VERDICTS.get(gain["evidence"]) if gain else None
-            failed = all(split["failure"] is not None for split in line["splits"])
-            row["settings"] = None if failed else self._chosen(line)
+            row["settings"] = self._chosen(line)
             cost = self.costs["lines"].get(line["name"])
             row["CPU s"] = cost["cpu_seconds"] if cost else None
             rows.append(row)

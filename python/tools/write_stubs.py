@@ -17,8 +17,12 @@ from metra._estimator import SHARED
 
 FOLDER = Path(__file__).resolve().parent.parent / "metra"
 
-TYPES = {"a whole number": "int", "a number": "float", "true or false": "bool"}
-TYPES["a number, or several by comma"] = "float | str"
+TYPES = {
+    "a whole number": "int",
+    "a number": "float",
+    "a number, or several by comma": "float | str",
+    "true or false": "bool",
+}
 SHARED_TYPES = {
     "prepare": "str",
     "score_by": "str | list[str] | None",

@@ -10,7 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,11 @@ from .._metra import ParameterError, Plan
 from ._rows import BATCH, Batch, Items, answers, asked, checked_ids, own_id
 from ._written import Found, StoreError, Written, digest, fresh_plan, kept_plan, learned, written_plan
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 # Queries that are asked at once.
 _QUERIES = 256
-
-Opened = TypeVar("Opened", bound="Collection")
-
 
 class Collection(ABC):
     """The items of one model in a store; `open` of a store's module gives it.
@@ -58,7 +58,7 @@ class Collection(ABC):
         # Whether what was found is still so; a write that failed may have changed it.
         self._is_known = self._is_there = False
 
-    def opened(self: Opened) -> Opened:
+    def opened(self) -> Self:
         """Look at what is there, unless it is known."""
         if not self._is_known:
             with self._session():

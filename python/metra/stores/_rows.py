@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._arrays import as_rows
 from .._metra import DataError, MetraError, ParameterError, Plan
-from .._supervision import names
+from .._supervision import is_missing, names
 
 # An identifier, as the caller gives it and gets it back.
 Id = int | str
@@ -221,9 +221,7 @@ def _plain(value: Any) -> Any:
     """A value without numpy's or pandas' type; missing ones are None."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, float) and value != value:
+    if is_missing(value):
         return None
     if type(value).__name__ == "Timestamp":
         return value.to_pydatetime()

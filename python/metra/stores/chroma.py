@@ -69,7 +69,8 @@ def open(
     ([0, 1], 30)
     """
     client = synchronous(client, "a client of chromadb such as chromadb.HttpClient")
-    return _Chroma(model, client, collection, distance, keep_items, hnsw).opened()
+    shared = {"distance": distance, "keep_items": keep_items}
+    return _Chroma(model, client, collection, hnsw, **shared).opened()
 
 
 class _Chroma(Collection):
@@ -80,12 +81,10 @@ class _Chroma(Collection):
         model: Any,
         client: Any,
         collection: str,
-        distance: str | None,
-        keep_items: bool,
         hnsw: Mapping[str, Any] | None,
+        **shared: Any,
     ) -> None:
-        name = f'the collection "{collection}"'
-        super().__init__(model, name, distance=distance, keep_items=keep_items)
+        super().__init__(model, f'the collection "{collection}"', **shared)
         self._client, self._collection, self._hnsw = client, collection, dict(hnsw or {})
         self._chroma: Any = None
 

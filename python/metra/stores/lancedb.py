@@ -78,8 +78,8 @@ def open(
     connection = synchronous(connection, "what lancedb.connect gives")
     if id_column == vector_column:
         raise ParameterError(f"id_column and vector_column must differ, but both are {id_column!r}")
-    columns = id_column, vector_column
-    return _Lance(model, connection, table, distance, keep_items, columns).opened()
+    columns, shared = (id_column, vector_column), {"distance": distance, "keep_items": keep_items}
+    return _Lance(model, connection, table, columns, **shared).opened()
 
 
 class _Lance(Collection):
@@ -88,17 +88,11 @@ class _Lance(Collection):
         model: Any,
         connection: Any,
         table: str,
-        distance: str | None,
-        keep_items: bool,
         columns: tuple[str, str],
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            model,
-            f'the column "{columns[1]}" of the table "{table}"',
-            distance=distance,
-            keep_items=keep_items,
-            reserved=columns,
-        )
+        name = f'the column "{columns[1]}" of the table "{table}"'
+        super().__init__(model, name, reserved=columns, **shared)
         self._connection, self._table_name = connection, table
         self._id, self._vector = columns
         self._table: Any = None

@@ -66,8 +66,8 @@ def open(
         What writes, searches, deletes and counts.
     """
     client = synchronous(client, "a pymilvus.MilvusClient")
-    fields = id_field, vector_field
-    return _Milvus(model, client, collection, distance, keep_items, fields, index).opened()
+    fields, shared = (id_field, vector_field), {"distance": distance, "keep_items": keep_items}
+    return _Milvus(model, client, collection, fields, index, **shared).opened()
 
 
 class _Milvus(Collection):
@@ -78,18 +78,13 @@ class _Milvus(Collection):
         model: Any,
         client: Any,
         collection: str,
-        distance: str | None,
-        keep_items: bool,
         fields: tuple[str, str],
         index: str,
+        **shared: Any,
     ) -> None:
+        name = f'the field "{fields[1]}" of the collection "{collection}"'
         super().__init__(
-            model,
-            f'the field "{fields[1]}" of the collection "{collection}"',
-            distance=distance,
-            keep_items=keep_items,
-            most_dimensions=MOST_DIMENSIONS,
-            reserved=fields,
+            model, name, most_dimensions=MOST_DIMENSIONS, reserved=fields, **shared
         )
         self._client, self._collection, self._index = client, collection, index
         self._id, self._vector = fields
