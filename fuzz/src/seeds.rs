@@ -9,6 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// Write all inputs of a target to a folder.
+pub fn write(target: &str, folder: &Path) -> std::io::Result<()> {
+    for (name, bytes) in of(target) {
+        fs::write(folder.join(name), bytes)?;
+    }
+    Ok(())
+}
+
 /// All inputs of a target, by name and in order.
 pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
     let mut found = files(

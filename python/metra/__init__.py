@@ -10,11 +10,15 @@ Learn
 Judge
     `evaluate` ranks and measures; `Evaluation.against` and `bootstrap` tell a gain from chance;
     `agreement` judges by pairs and triplets; `compare` tries many methods under one protocol and fits
-    the best. `plot_cmc`, `plot_precision`, `plot_gains`, `plot_embedding` and `plot_history` draw.
+    the best; `gate` decides whether a candidate may replace what serves today; `budget` says what more
+    labels would bring, and `clicks` makes judgements of a click log; `verification` says what thresholds
+    do. `plot_cmc`, `plot_precision`, `plot_roc`, `plot_det`, `plot_gains`, `plot_embedding` and
+    `plot_history` draw.
 Use
     `Model` maps, compares and searches; `load` reads its file, and `from_model` makes an estimator of
     it. `plan` says how a vector store serves it, and `stores` does so in LanceDB, PostgreSQL with
-    pgvector, Chroma, Milvus, Qdrant and FAISS.
+    pgvector, Chroma, Milvus, Qdrant and FAISS. `export` writes its map for ONNX, FAISS, C, SQL and
+    sentence-transformers. ``metra`` in a shell, or ``python -m metra``, is the whole command.
 Errors
     `MetraError` is a ValueError; `DataError`, `SupervisionError`, `ParameterError`, `DivergedError`,
     `ModelFileError` and `PlanError` are its kinds.
@@ -53,9 +57,20 @@ _LAZY = {
     "Evaluation": "evaluation",
     "agreement": "evaluation",
     "bootstrap": "evaluation",
+    "budget": "labels",
+    "LabelBudget": "labels",
+    "clicks": "labels",
+    "Clicks": "labels",
     "compare": "comparison",
     "Comparison": "comparison",
+    "export": "exports",
+    "gate": "release",
+    "Gate": "release",
+    "verification": "evaluation",
+    "Verification": "evaluation",
     "plot_cmc": "plots",
+    "plot_det": "plots",
+    "plot_roc": "plots",
     "plot_embedding": "plots",
     "plot_gains": "plots",
     "plot_history": "plots",

@@ -23,9 +23,11 @@ from .comparison import (
 )
 from .evaluation import (
     Evaluation as Evaluation,
+    Verification as Verification,
     agreement as agreement,
     bootstrap as bootstrap,
     evaluate as evaluate,
+    verification as verification,
 )
 from .learners import (
     Adapter as Adapter,
@@ -65,10 +67,12 @@ from .learners import (
 )
 from .plots import (
     plot_cmc as plot_cmc,
+    plot_det as plot_det,
     plot_embedding as plot_embedding,
     plot_gains as plot_gains,
     plot_history as plot_history,
     plot_precision as plot_precision,
+    plot_roc as plot_roc,
 )
 
 def load(path: Any) -> Model: ...

@@ -54,8 +54,9 @@ _ATTRIBUTES = """
 Attributes
 ----------
 components_ : ndarray of shape (n_components, n_features)
-    The map (of items), where it is linear and nothing is prepared; ``offset_`` is subtracted after
-    it.
+    The map (of items), where it is linear: ``X @ components_.T - offset_``, with a linear preparation
+    (``centre``, ``scale``, ``pca``, ``whiten``) folded in. ``offset_`` is None where nothing is
+    subtracted.
 model_ : Model
     What was learned, as files hold it.
 n_features_in_ : int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -78,6 +79,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         callback: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 10.0,
+        on_interrupt: Literal["raise", "keep"] = "raise",
     ) -> Self:
         """Learn.
 
@@ -119,6 +121,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             checkpoint of other data or settings is an error.
         checkpoint_every : float, default=10.0
             Seconds between two states in the checkpoint, at least.
+        on_interrupt : {"raise", "keep"}, default="raise"
+            What Ctrl-C does: end the call with KeyboardInterrupt, or end the steps under way and keep
+            the best map so far, with a warning; a second Ctrl-C then ends the call.
 
         Returns
         -------
@@ -158,11 +163,19 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             cameras=cameras,
             query_cameras=query_cameras,
         )
+        if on_interrupt not in ("raise", "keep"):
+            raise ValueError(f"on_interrupt must be raise or keep, but is {on_interrupt!r}")
         order = self._order()
+        order["keep"] = on_interrupt == "keep"
         if checkpoint is not None:
             order["checkpoint"] = (os.fspath(checkpoint), float(checkpoint_every))
         with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
             found = _metra.train(order, X, queries, supervised_by, tell)
+        if found["ended_early"]:
+            warnings.warn(
+                f"{type(self).__name__}: the steps were ended by Ctrl-C; the best map so far is kept",
+                stacklevel=2,
+            )
         self._learned(found["model"])
         self.history_ = found["history"]
         last = [moment["step"] for moment in self.history_[-1:]]
@@ -230,10 +243,14 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "seed": _seed(self.random_state),
             "threads": threads(self.n_jobs),
             "checkpoint": None,
+            "keep": False,
         }
 
     def _learned(self, model: Any) -> None:
         self.model_ = model
+        # Of an earlier fit, which may have had a matrix where this one has none.
+        for name in ("components_", "offset_", "query_components_", "query_offset_"):
+            self.__dict__.pop(name, None)
         matrix = model.components()
         if matrix is not None:
             self.components_, self.offset_ = matrix
@@ -359,14 +376,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """M such that the squared distance is (u - v)^T M (u - v), for linear maps by Euclid."""
         check_is_fitted(self)
         model = self.model_
-        if model.score != "euclid" or model.two_sided or model.prepare != "none":
+        if model.score != "euclid" or model.two_sided:
             raise ValueError(
                 "there is no such matrix: expected one linear map compared by euclid, but found "
-                f"score {model.score}, prepare {model.prepare}"
+                f"score {model.score}"
             )
         if not hasattr(self, "components_"):
             if self._takes_kernel():
                 raise ValueError("there is no such matrix: a kernel's map is not linear")
+            if model.prepare != "none":
+                raise ValueError(
+                    f"there is no such matrix: the preparation {model.prepare} is not linear"
+                )
             return np.eye(self.n_features_in_, dtype=np.float32)
         return self.components_.T @ self.components_
 

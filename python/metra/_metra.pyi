@@ -122,14 +122,47 @@ def train(
 ) -> dict[str, Any]: ...
 def judge(
     question: dict[str, Any],
-    model: Model | None,
+    metric: tuple[Model | None, str | None],
     items: ArrayLike,
     queries: ArrayLike | None,
     supervision: dict[str, Any],
-    gallery: ArrayLike | None = None,
-    gallery_supervision: dict[str, Any] | None = None,
+    gallery: tuple[ArrayLike, dict[str, Any]] | None = None,
     callback: Any = None,
 ) -> dict[str, Any]: ...
+def gate(
+    question: dict[str, Any],
+    conditions: dict[str, Any],
+    base: tuple[Model | None, str | None],
+    candidate: tuple[Model | None, str | None],
+    items: ArrayLike,
+    queries: ArrayLike | None,
+    supervision: dict[str, Any],
+    gallery: tuple[ArrayLike, dict[str, Any]] | None = None,
+) -> dict[str, Any]: ...
+def label_budget(
+    order: dict[str, Any],
+    items: ArrayLike,
+    queries: ArrayLike | None,
+    supervision: dict[str, Any],
+    halvings: int,
+    draws: int,
+    callback: Any = None,
+) -> dict[str, Any]: ...
+def clicks(
+    log: Any,
+    min_sessions: int,
+    smoothing: float,
+    grades: list[float],
+    eta: float | None,
+) -> dict[str, Any]: ...
+def export(
+    model: Model,
+    path: str,
+    wish: dict[str, Any],
+    plan: Plan | None = None,
+    items: ArrayLike | None = None,
+) -> list[str]: ...
+def command(program: list[str], arguments: list[str]) -> int: ...
 def agree(
     model: Model | None,
     score: str | None,
@@ -147,6 +180,15 @@ def calibrate(
     seed: int = 0,
     threads: int | None = None,
 ) -> Model: ...
+def verification(
+    metric: tuple[Model | None, str | None],
+    items: ArrayLike,
+    supervision: dict[str, Any],
+    rates: list[float],
+    seed: int = 0,
+    threads: int | None = None,
+) -> dict[str, Any]: ...
+def measure_name(name: str) -> str: ...
 def bootstrap(
     base: list[float],
     learned: list[float],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,9 @@ class Evaluation(Mapping[str, float]):
 
     def per_query(self, measure: str) -> np.ndarray:
         """One value a query, in the order of `queries`."""
+        if measure not in self._values:
+            with contextlib.suppress(_metra.MetraError):
+                measure = _metra.measure_name(measure)
         if measure not in self._values:
             raise KeyError(f"{measure!r} was not measured, but {', '.join(self._values)}")
         return self._values[measure]
@@ -148,38 +153,70 @@ def evaluate(
     >>> round(result["p@1"], 2)
     0.96
     """
-    model, score = _judged(metric)
+    question = question_of(
+        protocol=protocol,
+        classifier=classifier,
+        repeats=repeats,
+        measures=measures,
+        gain=gain,
+        empty=empty,
+        rerank=rerank,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    if classifier is not None and gallery is None:
+        raise ValueError("a classifier needs a gallery: the rows whose classes are known, as (X, y)")
+    data = ranked(X, y, queries, qrels, gallery, cameras, query_cameras)
+    return Evaluation(_metra.judge(question, metric_of(metric), *data))
+
+
+def question_of(
+    *,
+    protocol: str | None,
+    classifier: str | None = None,
+    repeats: int,
+    measures: str | list[str] | None,
+    beside: bool = False,
+    gain: str = "linear",
+    empty: str = "skip",
+    rerank: bool | str,
+    random_state: int,
+    n_jobs: int | None,
+) -> dict[str, Any]:
+    """How to judge, in the library's words."""
     if gain not in ("linear", "exponential"):
         raise ValueError(f"gain must be linear or exponential, but is {gain!r}")
     if empty not in ("skip", "zero"):
         raise ValueError(f"empty must be skip or zero, but is {empty!r}")
-    question = {
-        "score": score,
+    return {
         "protocol": protocol,
         "classifier": classifier,
         "repeats": repeats,
         "measures": listed(measures),
+        "beside": beside,
         "exponential_gain": gain == "exponential",
         "count_empty": empty == "zero",
         "rerank": "default" if rerank is True else rerank or None,
         "seed": random_state,
         "threads": threads(n_jobs),
     }
+
+
+def ranked(
+    X: Any, y: Any, queries: Any, qrels: Any, gallery: Any, cameras: Any, query_cameras: Any
+) -> tuple[Any, ...]:
+    """What is ranked: items, queries, what is known of them, and a gallery with what is known of it."""
     said = supervision(y, queries=queries, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
-    searched = searched_said = None
-    if classifier is not None and gallery is None:
-        raise ValueError("a classifier needs a gallery: the rows whose classes are known, as (X, y)")
-    if gallery is not None:
-        if not isinstance(gallery, (tuple, list)) or len(gallery) not in (2, 3):
-            raise ValueError("gallery must be (X, y) or (X, y, cameras)")
-        searched, searched_y, *rest = gallery
-        searched_said = supervision(searched_y, cameras=rest[0] if rest else None)
-    return Evaluation(
-        _metra.judge(question, model, X, queries, said, searched, searched_said)
-    )
+    if gallery is None:
+        return X, queries, said, None
+    if not isinstance(gallery, (tuple, list)) or len(gallery) not in (2, 3):
+        raise ValueError("gallery must be (X, y) or (X, y, cameras)")
+    searched, searched_y, *rest = gallery
+    return X, queries, said, (searched, supervision(searched_y, cameras=rest[0] if rest else None))
 
 
-def _judged(metric: Any) -> tuple[Any, str | None]:
+def metric_of(metric: Any) -> tuple[Any, str | None]:
+    """The model, or the score of vectors as they are, of what was given to judge."""
     if isinstance(metric, str):
         return None, score_name(metric)
     if isinstance(metric, _metra.Model):
@@ -239,9 +276,113 @@ def agreement(
     """
     if pairs is None and triplets is None and quadruplets is None:
         raise ValueError("give pairs, triplets or quadruplets to judge by")
-    model, score = _judged(metric)
+    model, score = metric_of(metric)
     said = supervision(pairs=pairs, triplets=triplets, quadruplets=quadruplets, cameras=cameras)
     return _metra.agree(model, score, base, X, said, random_state, threads(n_jobs))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What thresholds do: which pairs of rows match, of one identity and of two.
+
+    Attributes
+    ----------
+    points : list of dict
+        By rate of false matches: ``asked``, ``threshold`` (a pair matches where its dissimilarity is not
+        above), ``false_match_rate``, ``true_match_rate`` and the interval of it, ``low`` and ``high``.
+    same, different : int
+        Pairs of one identity, and of two.
+    identities : int
+        Identities of at least two rows.
+    """
+
+    points: list[dict[str, float]]
+    same: int
+    different: int
+    identities: int
+
+    @property
+    def frame(self) -> Any:
+        """A pandas data frame, one row a rate."""
+        import pandas
+
+        return pandas.DataFrame(self.points).set_index("asked")
+
+    def _cells(self) -> list[list[str]]:
+        forms = (
+            ("asked", "{:g}"),
+            ("threshold", "{:.6g}"),
+            ("false_match_rate", "{:.3g}"),
+            ("true_match_rate", "{:.4f}"),
+        )
+        return [
+            [form.format(p[name]) for name, form in forms] + [f"[{p['low']:.4f}, {p['high']:.4f}]"]
+            for p in self.points
+        ]
+
+    _titles = ("asked", "threshold", "false matches", "true matches", "95 % interval")
+
+    def __repr__(self) -> str:
+        form = "{:>8}{:>14}{:>15}{:>14}   {}"
+        head = f"{self.same} pairs of {self.identities} identities, {self.different} pairs of two"
+        return "\n".join([head, form.format(*self._titles), *(form.format(*c) for c in self._cells())])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._titles, self._cells())
+
+
+def verification(
+    metric: Any,
+    X: Any,
+    y: Any,
+    *,
+    false_match_rates: Any = (0.0001, 0.001, 0.01, 0.1),
+    cameras: Any = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Verification:
+    """Same or not the same: how many true matches there are at given rates of false matches.
+
+    All pairs of the rows are measured. ``calibrate_threshold`` of an estimator keeps one of the
+    thresholds in its model; `plot_roc` and `plot_det` draw.
+
+    Parameters
+    ----------
+    metric : estimator, Model or str
+        What to judge, as for `evaluate`.
+    X : array-like of shape (n_samples, n_features)
+        Rows that were not learned from.
+    y : array-like of shape (n_samples,)
+        An identity of every row.
+    false_match_rates : float or sequence of float
+        Largest shares of the pairs of two identities that may match.
+    cameras : array-like, optional
+        Camera of every row, where the metric needs it.
+    random_state : int, default=0
+        Seed of the intervals.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Verification
+        One point a rate.
+
+    Examples
+    --------
+    >>> import metra
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = metra.verification("euclid", X, y, false_match_rates=0.01)
+    >>> found.points[0]["false_match_rate"] <= 0.01
+    True
+    """
+    rates = np.atleast_1d(np.asarray(false_match_rates, dtype=np.float64)).tolist()
+    said = supervision(y, cameras=cameras)
+    found = _metra.verification(
+        metric_of(metric), X, said, rates, random_state, threads(n_jobs)
+    )
+    return Verification(**found)
 
 
 def bootstrap(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._arrays import as_rows
 from .comparison import Comparison
-from .evaluation import Evaluation
+from .evaluation import Evaluation, Verification
 
 
 def _axes(axes: Any, **options: Any) -> Any:
@@ -67,6 +67,87 @@ def plot_precision(evaluations: Any, *, ax: Any = None) -> Any:
         for name, found in _named(evaluations).items()
     }
     return _drawn(_axes(ax), curves, "recall", "precision")
+
+
+def plot_roc(verifications: Any, *, ax: Any = None) -> Any:
+    """Rate of true matches by rate of false matches, on a logarithmic axis, with intervals.
+
+    Parameters
+    ----------
+    verifications : Verification, or mapping of names to Verification
+        What `metra.verification` gave; ``false_match_rates=numpy.logspace(-4, -0.5, 30)`` draws well.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        With one line a verification.
+    """
+    ax = _axes(ax)
+    found = {"": verifications} if isinstance(verifications, Verification) else dict(verifications)
+    curves = {}
+    for name, points in _rates(found).items():
+        false, true, low, high = points
+        curves[name] = (false, true)
+        ax.fill_between(false, low, high, alpha=0.15)
+    ax.set_xscale("log")
+    bottom = ax.get_ylim()[0]
+    ax = _drawn(ax, curves, "rate of false matches", "rate of true matches")
+    ax.set_ylim(bottom=max(bottom, 0.0))
+    return ax
+
+
+def plot_det(verifications: Any, *, ax: Any = None) -> Any:
+    """Rate of missed matches by rate of false matches, both on the normal distribution's scale.
+
+    Parameters
+    ----------
+    verifications : Verification, or mapping of names to Verification
+        What `metra.verification` gave; ``false_match_rates=numpy.logspace(-4, -0.5, 30)`` draws well.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+        With one line a verification; lower is better.
+    """
+    from statistics import NormalDist
+
+    place = np.vectorize(NormalDist().inv_cdf)
+    ax = _axes(ax)
+    found = {"": verifications} if isinstance(verifications, Verification) else dict(verifications)
+    ends = []
+    for name, (false, true, _, _) in _rates(found).items():
+        drawn = (true < 1.0) & (true > 0.0)
+        missed = 1.0 - true[drawn]
+        ax.plot(place(false[drawn]), place(missed), marker=".", label=name or None)
+        ends.append((false[drawn], missed))
+    ticks = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
+    for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
+        values = np.concatenate([end[side] for end in ends])
+        if len(values):
+            near = ticks[(ticks >= values.min() / 3) & (ticks <= min(3 * values.max(), 0.995))]
+            limits = place(np.array([values.min() / 1.2, min(1.2 * values.max(), 0.995)]))
+            axis.set_ticks(place(near), [f"{100 * tick:g} %" for tick in near])
+            ax.set(**{f"{axis.axis_name}lim": limits})
+    ax.set(xlabel="rate of false matches", ylabel="rate of missed matches")
+    ax.grid(alpha=0.3)
+    if any(found):
+        ax.legend(loc="best")
+    return ax
+
+
+def _rates(verifications: dict[str, Verification]) -> dict[str, tuple[np.ndarray, ...]]:
+    """False and true matches with the interval, by growing rate; rates of which there are none are left out."""
+    names = ("false_match_rate", "true_match_rate", "low", "high")
+    curves = {}
+    for name, found in verifications.items():
+        points = sorted(found.points, key=lambda point: point["asked"])
+        points = [point for point in points if point["false_match_rate"] > 0]
+        curves[name] = tuple(np.array([point[key] for point in points]) for key in names)
+    return curves
 
 
 def plot_gains(gains: Any, *, ax: Any = None) -> Any:
@@ -195,4 +276,12 @@ def plot_history(estimator: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-__all__ = ["plot_cmc", "plot_embedding", "plot_gains", "plot_history", "plot_precision"]
+__all__ = [
+    "plot_cmc",
+    "plot_det",
+    "plot_embedding",
+    "plot_gains",
+    "plot_history",
+    "plot_precision",
+    "plot_roc",
+]

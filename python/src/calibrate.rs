@@ -1,15 +1,19 @@
-//! Same or not the same: the threshold at a rate of false matches, as `metra calibrate` finds it.
+//! Same or not the same: what thresholds do on all pairs of rows, as `metra calibrate` finds them.
 
+use crate::evaluate::{Metric, chain_of};
 use crate::model::Model;
 use crate::supervision::SupervisionInput;
-use crate::vectors::{Given, Vectors};
+use crate::train::read;
+use crate::vectors::{Given, Numbers, Rule, Vectors};
 use crate::working::work;
-use metra::Error;
-use metra::data::Storage;
-use metra::evaluate::{Bootstrap, verification};
+use metra::data::{Corpus, Storage};
+use metra::evaluate::{Bootstrap, Verification};
 use metra::internal::{Interruptible, fingerprint};
-use metra::model::{Embedding, MatchDecision, Side, embed_corpus};
+use metra::model::{Chain, Embedding, MatchDecision, Side, embed_corpus};
+use metra::{Error, Result};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::AtomicBool;
 
 /// The same model with a threshold at which at most this share of pairs of two identities match,
 /// measured on all pairs of these rows.
@@ -24,32 +28,11 @@ pub(crate) fn calibrate<'py>(
     seed: u64,
     threads: Option<usize>,
 ) -> PyResult<Model> {
-    let (given, model) = (items.numbers()?, model.get());
+    let (numbers, model) = (items.numbers()?, model.get());
     let calibrated = work(py, threads, None, |channel| {
-        let vectors = Vectors::read(given, &model.rule())?;
-        let corpus = vectors.corpus()?;
-        let corpus = Interruptible::new(&corpus, channel.stop());
-        let labels = supervision.labels()?.ok_or_else(|| {
-            Error::Data("which rows are the same? give y, an identity of every row".into())
-        })?;
-        let groups = model.numbered(supervision.groups())?;
-        let storage = Storage::default();
-        let embed = |side| embed_corpus(model.chain(), side, &corpus, groups.as_ref(), &storage);
-        let items = embed(Side::Item)?;
-        let two_sides = model.chain().map().has_two_sides();
-        let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
-        let bootstrap = Bootstrap {
-            seed,
-            ..Bootstrap::default()
-        };
-        let found = verification(
-            Embedding::space(model.chain()),
-            queries.as_ref().map(|queries| queries.corpus()),
-            items.corpus(),
-            &labels,
-            &[rate],
-            &bootstrap,
-        )?;
+        let metric = (Some(model), model.chain());
+        let rates = (&[rate][..], seed);
+        let (found, data) = measure(metric, numbers, &supervision, rates, channel.stop())?;
         let Some(point) = found.points.first() else {
             return Err(Error::Data("no threshold was found".into()));
         };
@@ -62,8 +45,92 @@ pub(crate) fn calibrate<'py>(
             high: point.high,
             same: found.same,
             different: found.different,
-            data: fingerprint(&corpus)?,
+            data,
         })
     })?;
     Ok(Model::new(calibrated))
+}
+
+/// What thresholds at these rates of false matches do, measured on all pairs of these rows.
+#[pyfunction]
+#[pyo3(signature = (metric, items, supervision, rates, seed=0, threads=None))]
+pub(crate) fn verification<'py>(
+    py: Python<'py>,
+    metric: Metric,
+    items: Given<'py>,
+    supervision: SupervisionInput,
+    rates: Vec<f64>,
+    seed: u64,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let numbers = items.numbers()?;
+    let (model, score) = &metric;
+    let model = model.as_ref().map(|model| model.get());
+    let (found, _) = work(py, threads, None, |channel| {
+        let chain = chain_of(model, read(score.as_ref())?, numbers.dim())?;
+        let rates = (&rates[..], seed);
+        measure(
+            (model, &chain),
+            numbers,
+            &supervision,
+            rates,
+            channel.stop(),
+        )
+    })?;
+    let out = PyDict::new(py);
+    let points = found.points.iter().map(|point| {
+        let line = PyDict::new(py);
+        line.set_item("asked", point.asked)?;
+        line.set_item("threshold", point.threshold)?;
+        line.set_item("false_match_rate", point.false_match_rate)?;
+        line.set_item("true_match_rate", point.true_match_rate)?;
+        line.set_item("low", point.low)?;
+        line.set_item("high", point.high)?;
+        Ok(line)
+    });
+    out.set_item("points", points.collect::<PyResult<Vec<_>>>()?)?;
+    out.set_item("same", found.same)?;
+    out.set_item("different", found.different)?;
+    out.set_item("identities", found.identities)?;
+    Ok(out)
+}
+
+/// What thresholds at some rates do, and the digest of the rows, until `stop` is set.
+fn measure(
+    (model, chain): (Option<&Model>, &Chain),
+    numbers: Numbers<'_>,
+    supervision: &SupervisionInput,
+    (rates, seed): (&[f64], u64),
+    stop: &AtomicBool,
+) -> Result<(Verification, String)> {
+    let vectors = Vectors::read(numbers, &model.map_or(Rule::Judge, Model::rule))?;
+    let corpus = vectors.corpus()?;
+    let corpus = Interruptible::new(&corpus, stop);
+    let labels = supervision.labels()?.ok_or_else(|| {
+        Error::Data("which rows are the same? give y, an identity of every row".into())
+    })?;
+    let groups = match model {
+        Some(model) => model.numbered(supervision.groups())?,
+        None => None,
+    };
+    let storage = Storage::default();
+    let embed = |side| embed_corpus(chain, side, &corpus, groups.as_ref(), &storage);
+    let items = embed(Side::Item)?;
+    let two_sides = chain.map().has_two_sides();
+    let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
+    let bootstrap = Bootstrap {
+        seed,
+        ..Bootstrap::default()
+    };
+    let stoppable = |corpus| Interruptible::new(corpus, stop);
+    let queries = (queries.as_ref()).map(|queries| stoppable(queries.corpus()));
+    let found = metra::evaluate::verification(
+        Embedding::space(chain),
+        queries.as_ref().map(|queries| queries as &dyn Corpus),
+        &stoppable(items.corpus()),
+        &labels,
+        rates,
+        &bootstrap,
+    )?;
+    Ok((found, fingerprint(&corpus)?))
 }

@@ -75,6 +75,29 @@ pub(crate) fn raised(error: metra::Error) -> PyErr {
     }
 }
 
+/// An error of reading a file as one of the library, which names the file.
+pub(crate) fn from_files(error: metra_files::Error) -> metra::Error {
+    use metra_files::Error;
+    match error {
+        Error::Metra {
+            source: metra::Error::Interrupted,
+            ..
+        } => metra::Error::Interrupted,
+        Error::Io { path, source } => metra::Error::Io { path, source },
+        other => metra::Error::Data(other.to_string()),
+    }
+}
+
+/// An error of a store or its file as one of the library.
+pub(crate) fn from_stores(error: metra_stores::Error) -> metra::Error {
+    use metra_stores::Error;
+    match error {
+        Error::Library(error) => error,
+        Error::Io { path, source } => metra::Error::Io { path, source },
+        other => metra::Error::Data(other.to_string()),
+    }
+}
+
 /// Add the classes to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

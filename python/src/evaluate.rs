@@ -1,15 +1,16 @@
-//! EvaluationSettings a metric on arrays, and differences between two judgements.
+//! How well a metric ranks arrays, and differences between two rankings.
 
+use crate::errors::raised;
 use crate::model::Model;
 use crate::supervision::{Arrays, SupervisionInput, numbered};
 use crate::train::{comparison, read, read_all};
-use crate::vectors::{Given, Rule, Vectors};
+use crate::vectors::{Given, Numbers, Rule, Vectors};
 use crate::working::{briefly, work};
 use metra::Dataset;
 use metra::data::{Corpus, Groups, Storage};
 use metra::evaluate::{
-    Bootstrap, Empty, Evaluation, EvaluationOptions, GradeGain, Measure, ReIdentification, Ties,
-    evaluate, paired_bootstrap,
+    Bootstrap, Empty, EvaluationOptions, GradeGain, Measure, ReIdentification, Ties, evaluate,
+    paired_bootstrap,
 };
 use metra::experiment::{Classifier, EvaluationSettings, Protocol, Scores};
 use metra::internal::{Interruptible, JoinedCorpus};
@@ -18,108 +19,102 @@ use metra::supervision::{Labels, Supervision};
 use metra::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::atomic::AtomicBool;
 
 /// How to judge.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Question {
-    score: Option<String>,
     protocol: Option<String>,
     classifier: Option<String>,
     repeats: u32,
     measures: Vec<String>,
+    /// Whether the protocol's own measures are measured beside them.
+    beside: bool,
     exponential_gain: bool,
     count_empty: bool,
     rerank: Option<String>,
     seed: u64,
-    threads: Option<usize>,
+    pub(crate) threads: Option<usize>,
 }
 
-/// One value a query and measure, before it becomes Python's.
-struct Answer {
-    measures: Vec<Measure>,
-    values: Vec<Vec<f64>>,
-    queries: Vec<u64>,
-    clusters: Vec<u64>,
-    skipped: u64,
-    cmc: Vec<f64>,
-    precision: Vec<f64>,
+/// What is ranked: rows, queries and items, or rows against a gallery with labels of its own.
+pub(crate) struct Ranked<'a> {
+    pub(crate) arrays: Arrays<'a>,
+    pub(crate) supervision: SupervisionInput,
+    pub(crate) gallery: Option<(Numbers<'a>, SupervisionInput)>,
 }
 
-impl Answer {
-    fn of_scores(scores: &Scores, cluster: impl Fn(u64) -> u64) -> Self {
-        let measures = scores.measures().to_vec();
-        Answer {
-            values: measures
-                .iter()
-                .map(|m| scores.values(*m).to_vec())
-                .collect(),
-            measures,
-            queries: scores.queries().to_vec(),
-            clusters: scores.queries().iter().map(|q| cluster(*q)).collect(),
-            skipped: scores.skipped(),
-            cmc: scores.cmc(),
-            precision: scores.precision(),
-        }
-    }
+/// A model and a score: either or both, the vectors as they are where there is no model.
+pub(crate) type Metric = (Option<Py<Model>>, Option<String>);
 
-    fn of_evaluation(found: &Evaluation, measures: Vec<Measure>, labels: &Labels) -> Self {
-        let values = |m: &Measure| found.of(*m).unwrap_or(&[]).to_vec();
-        Answer {
-            values: measures.iter().map(values).collect(),
-            measures,
-            queries: found.queries.iter().map(|q| u64::from(*q)).collect(),
-            clusters: (found.queries.iter())
-                .map(|q| u64::from(labels.of()[*q as usize]))
-                .collect(),
-            skipped: found.skipped,
-            cmc: found.curve.clone(),
-            precision: found.precision.clone(),
-        }
-    }
-}
-
-/// Judge a model, or the vectors as they are. A gallery, with labels of its own, is searched in
-/// place of the rows themselves.
+/// Judge a metric.
 #[pyfunction]
-#[pyo3(signature = (question, model, items, queries, supervision, gallery=None, gallery_supervision=None, callback=None))]
+#[pyo3(signature = (question, metric, items, queries, supervision, gallery=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn judge<'py>(
     py: Python<'py>,
     question: Question,
-    model: Option<Py<Model>>,
+    metric: Metric,
     items: Given<'py>,
     queries: Option<Given<'py>>,
     supervision: SupervisionInput,
-    gallery: Option<Given<'py>>,
-    gallery_supervision: Option<SupervisionInput>,
+    gallery: Option<(Given<'py>, SupervisionInput)>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = Arrays {
-        items: items.numbers()?,
-        queries: queries.as_ref().map(Given::numbers).transpose()?,
-    };
+    let (gallery, gallery_supervision) = gallery.unzip();
     let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
-    let model = model.as_ref().map(|model| model.get());
-    let answer = work(py, question.threads, callback.as_ref(), |channel| {
+    let ranked = Ranked {
+        arrays: Arrays {
+            items: items.numbers()?,
+            queries: queries.as_ref().map(Given::numbers).transpose()?,
+        },
+        supervision,
+        gallery: gallery.zip(gallery_supervision),
+    };
+    let scores = work(py, question.threads, callback.as_ref(), |channel| {
+        ranked.scores(&question, &metric, channel.stop(), &mut |_, _| Ok(()))
+    })?;
+    let out = PyDict::new(py);
+    let measures = scores.measures();
+    let names: Vec<String> = measures.iter().map(Measure::to_string).collect();
+    let values: Vec<&[f64]> = measures.iter().map(|m| scores.values(*m)).collect();
+    out.set_item("measures", names)?;
+    out.set_item("values", values)?;
+    out.set_item("queries", scores.queries())?;
+    out.set_item("clusters", scores.clusters())?;
+    out.set_item("skipped", scores.skipped())?;
+    out.set_item("cmc", scores.cmc())?;
+    out.set_item("precision", scores.precision())?;
+    Ok(out)
+}
+
+impl Ranked<'_> {
+    /// What a metric's ranking scores, until `stop` is set. `look` sees the data set with the scores, where
+    /// there is no gallery.
+    pub(crate) fn scores(
+        &self,
+        question: &Question,
+        (model, score): &Metric,
+        stop: &AtomicBool,
+        look: &mut dyn FnMut(&Dataset<'_>, &Scores) -> Result<()>,
+    ) -> Result<Scores> {
+        let model = model.as_ref().map(|model| model.get());
         let rule = model.map_or(Rule::Judge, Model::rule);
-        let chain = chain_of(model, read(question.score.as_ref())?, arrays.items.dim())?;
-        if let (Some(gallery), Some(gallery_supervision)) = (gallery, gallery_supervision) {
-            let items = Vectors::read(arrays.items, &rule)?;
+        let chain = chain_of(model, read(score.as_ref())?, self.arrays.items.dim())?;
+        if let Some((gallery, gallery_supervision)) = &self.gallery {
+            let items = Vectors::read(self.arrays.items, &rule)?;
             let same = Rule::Apply(items.narrowing.as_ref());
-            let gallery = Vectors::read(gallery, &same)?;
+            let gallery = Vectors::read(*gallery, &same)?;
             let (items, gallery) = (items.corpus()?, gallery.corpus()?);
-            let items = Interruptible::new(&items, channel.stop());
-            return against(
-                &question,
-                &chain,
-                (&items, &supervision),
-                (&gallery, &gallery_supervision),
-            );
+            let items = Interruptible::new(&items, stop);
+            let rows = (&items as &dyn Corpus, &self.supervision);
+            let gallery = (&gallery as &dyn Corpus, gallery_supervision);
+            return against(question, &chain, rows, gallery, stop);
         }
-        let names = chain.group_names();
-        arrays.with_dataset(&rule, &supervision, names, channel.stop(), |data| {
-            let protocol = protocol(&question, data.supervision())?;
+        let (arrays, names) = (&self.arrays, chain.group_names());
+        arrays.with_dataset(&rule, &self.supervision, names, stop, |data| {
+            let protocol = protocol(question, data.supervision())?;
             if matches!(protocol, Protocol::AgainstTraining | Protocol::Classify(_)) {
                 let expected = "another, or a gallery given to search in";
                 return Err(Error::parameter("protocol", expected, protocol));
@@ -128,19 +123,11 @@ pub(crate) fn judge<'py>(
                 true => (0..data.supervision().queries()).collect(),
                 false => data.units(),
             };
-            by_protocol(&question, &chain, data, protocol, (&units, &[]))
+            let scores = by_protocol(question, &chain, data, protocol, (&units, &[]))?;
+            look(data, &scores)?;
+            Ok(scores)
         })
-    })?;
-    let out = PyDict::new(py);
-    let measures: Vec<String> = answer.measures.iter().map(Measure::to_string).collect();
-    out.set_item("measures", measures)?;
-    out.set_item("values", answer.values)?;
-    out.set_item("queries", answer.queries)?;
-    out.set_item("clusters", answer.clusters)?;
-    out.set_item("skipped", answer.skipped)?;
-    out.set_item("cmc", answer.cmc)?;
-    out.set_item("precision", answer.precision)?;
-    Ok(out)
+    }
 }
 
 /// A model's way of a vector, compared by another score where one is named; without a model the
@@ -189,6 +176,16 @@ fn empty(question: &Question) -> Empty {
     }
 }
 
+/// The measures asked for, and where they are wanted or there are none the protocol's own.
+fn measures(question: &Question, protocol: Protocol) -> Result<Vec<Measure>> {
+    let mut measures: Vec<Measure> = read_all(&question.measures)?;
+    if question.beside || (measures.is_empty() && protocol == Protocol::CrossCamera) {
+        let usual = protocol.measures().into_iter();
+        measures.extend(usual.filter(|m| !measures.contains(m)).collect::<Vec<_>>());
+    }
+    Ok(measures)
+}
+
 /// Judge some units by a protocol; `trained` are those that are searched in place of them.
 fn by_protocol(
     question: &Question,
@@ -196,8 +193,8 @@ fn by_protocol(
     data: &Dataset<'_>,
     protocol: Protocol,
     (units, trained): (&[u64], &[u64]),
-) -> Result<Answer> {
-    let measures: Vec<Measure> = read_all(&question.measures)?;
+) -> Result<Scores> {
+    let measures = measures(question, protocol)?;
     let criterion = measures.first().copied();
     let (judging, _) = EvaluationSettings::new(data, protocol, measures, criterion, question.seed)?;
     let judging = EvaluationSettings {
@@ -207,11 +204,7 @@ fn by_protocol(
         ..judging
     };
     let space = [Embedding::space(chain)];
-    let scores = first(data.evaluate_part(chain, &space, units, trained, &judging)?)?;
-    let labels = data.labels();
-    Ok(Answer::of_scores(&scores, |unit| {
-        labels.map_or(unit, |labels| u64::from(labels.of()[unit as usize]))
-    }))
+    first(data.evaluate_part(chain, &space, units, trained, &judging)?)
 }
 
 /// Rows with what was told of them.
@@ -223,20 +216,22 @@ fn against(
     chain: &Chain,
     (rows, supervision): Rows<'_>,
     (gallery, gallery_supervision): Rows<'_>,
-) -> Result<Answer> {
+    stop: &AtomicBool,
+) -> Result<Scores> {
     if read(question.protocol.as_ref())? == Some(Protocol::CrossCamera) {
         return across_cameras(
             question,
             chain,
             (rows, supervision),
             (gallery, gallery_supervision),
+            stop,
         );
     }
     // One corpus of both, with the gallery in the place of what was learned from.
     let both = JoinedCorpus::new(rows, gallery)?;
     let supervision = supervision.joined(gallery_supervision);
     let groups = numbered(supervision.groups(), chain.group_names())?;
-    let data = supervision.build(Dataset::builder(&both).groups(groups))?;
+    let data = supervision.build(Dataset::builder(&both).groups(groups).stop(stop))?;
     let protocol = match protocol(question, data.supervision())? {
         Protocol::Classify(classifier) => Protocol::Classify(classifier),
         Protocol::LeaveOneOut | Protocol::AgainstTraining => Protocol::AgainstTraining,
@@ -256,7 +251,8 @@ fn across_cameras(
     chain: &Chain,
     (rows, supervision): Rows<'_>,
     (gallery, gallery_supervision): Rows<'_>,
-) -> Result<Answer> {
+    stop: &AtomicBool,
+) -> Result<Scores> {
     let needed = |labels: Option<Labels>| {
         labels.ok_or_else(|| Error::Data("a gallery is judged by classes: give y".into()))
     };
@@ -276,12 +272,8 @@ fn across_cameras(
     };
     let left = embed(Side::Query, rows, &groups)?;
     let right = embed(Side::Item, gallery, &gallery_groups)?;
-    let measures = match question.measures.is_empty() {
-        true => Protocol::CrossCamera.measures(),
-        false => read_all(&question.measures)?,
-    };
     let options = EvaluationOptions {
-        measures: measures.clone(),
+        measures: measures(question, Protocol::CrossCamera)?,
         ties: Ties::Expected,
         gain: gain(question),
         empty: empty(question),
@@ -289,8 +281,18 @@ fn across_cameras(
     };
     let truth = ReIdentification::new(&labels, &groups, &searched, &gallery_groups)?;
     let space = Embedding::space(chain);
-    let found = evaluate(space, left.corpus(), right.corpus(), &truth, &options)?;
-    Ok(Answer::of_evaluation(&found, measures, &labels))
+    let left = Interruptible::new(left.corpus(), stop);
+    let found = evaluate(space, &left, right.corpus(), &truth, &options)?;
+    let ids: Vec<u64> = (0..rows.len()).collect();
+    let class = |row: u64| u64::from(labels.of()[row as usize]);
+    Ok(Scores::of(&ids, class, &found))
+}
+
+/// The library's own name of a measure, which has others too.
+#[pyfunction]
+pub(crate) fn measure_name(name: &str) -> PyResult<String> {
+    let measure: Measure = name.parse().map_err(raised)?;
+    Ok(measure.to_string())
 }
 
 /// Paired bootstrap of the difference between two lists of values, one a query.

@@ -7,9 +7,10 @@ use metra::data::{Batch, Corpus, Groups, Storage};
 use metra::evaluate::dissimilarities;
 use metra::internal::{Interruptible, JoinedCorpus};
 use metra::linalg::RowBuf;
-use metra::model::{Chain, Embedding, LowRank, Map, Side, embed_corpus, for_each_embedded};
+use metra::model::{Chain, Embedding, Map, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;
 use metra::{Error, Result};
+use metra_stores::export::Export;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
@@ -18,8 +19,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Queries whose dissimilarities are worked out at once.
-const QUERIES: usize = 64;
+/// Queries and items whose dissimilarities are worked out at once: a fraction of a second's worth.
+const QUERIES: usize = 16;
+const ITEMS: usize = 4096;
 
 /// A learned metric with how it came about. Models are what files hold and what estimators learn.
 #[pyclass(frozen, module = "metra")]
@@ -258,32 +260,30 @@ impl Model {
         Ok(Some(out))
     }
 
-    /// The matrix of the map and what it subtracts afterwards, for items (and for queries, where
-    /// they have a map of their own); None for the identity, for kernels and after a preparation.
+    /// The matrix of the whole map, a linear preparation included, and what is subtracted after it: of items,
+    /// and of queries where they have a map of their own. None where one matrix does not say all: without a
+    /// map, for kernels, and after a preparation that is not linear.
     #[pyo3(signature = (queries=false))]
     fn components<'py>(&self, py: Python<'py>, queries: bool) -> PyResult<Option<Matrix<'py>>> {
-        let dense = |map: &LowRank| -> PyResult<Matrix<'py>> {
-            let weights = map.weights();
-            let shape = [weights.len(), weights.dim()];
-            let values = weights.values().to_vec();
-            let offset = map.offset().map(|b| PyArray1::from_slice(py, b));
-            Ok((PyArray1::from_vec(py, values).reshape(shape)?, offset))
+        let chain = self.chain();
+        let side = match queries {
+            true => Side::Query,
+            false => Side::Item,
         };
-        Ok(match self.0.chain.map() {
-            _ if !self.0.chain.steps().is_empty() => None,
-            Map::Identity | Map::Kernel(_) => None,
-            Map::LowRank(map) => Some(dense(map)?),
-            Map::Indefinite(map) => Some(dense(map.map())?),
-            Map::Bilinear { query, item } => Some(dense(if queries { query } else { item })?),
-            Map::Diagonal(factors) => {
-                let dim = factors.len();
-                let mut values = vec![0.0; dim * dim];
-                for (place, factor) in factors.iter().enumerate() {
-                    values[place * dim + place] = *factor;
-                }
-                Some((PyArray1::from_vec(py, values).reshape([dim, dim])?, None))
-            }
-        })
+        let map = match chain.map() {
+            Map::Identity if chain.steps().is_empty() => None,
+            // Its vectors hold squares beside what the matrix gives.
+            Map::Indefinite(map) if chain.steps().is_empty() => Some(map.map().clone()),
+            _ => (Export::embedding(&self.0, side))
+                .and_then(|e| e.matrix("an array"))
+                .ok(),
+        };
+        let Some(map) = map else { return Ok(None) };
+        let weights = map.weights();
+        let shape = [weights.len(), weights.dim()];
+        let offset = map.offset().map(|b| PyArray1::from_slice(py, b));
+        let values = PyArray1::from_slice(py, weights.values());
+        Ok(Some((values.reshape(shape)?, offset)))
     }
 
     /// Whether queries and items have a map each.
@@ -346,9 +346,16 @@ impl Model {
                     return Err(Error::Interrupted);
                 }
                 let first = place * QUERIES;
-                let queries = left.slice(first, (first + QUERIES).min(left.len()));
-                compare.dissimilarity(&Batch::new(queries), &Batch::new(right), found)?;
-                out.copy_from_slice(found);
+                let queries = Batch::new(left.slice(first, (first + QUERIES).min(left.len())));
+                for begin in (0..right.len()).step_by(ITEMS) {
+                    let end = (begin + ITEMS).min(right.len());
+                    let items = Batch::new(right.slice(begin, end));
+                    compare.dissimilarity(&queries, &items, found)?;
+                    let rows = out.chunks_exact_mut(right.len());
+                    for (row, values) in rows.zip(found.chunks_exact(end - begin)) {
+                        row[begin..end].copy_from_slice(values);
+                    }
+                }
                 Ok(())
             })?;
             Ok((values, [left.len(), right.len()]))

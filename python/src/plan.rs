@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 /// How a store serves a model's order: what it holds, what it is asked, what it compares by.
 #[pyclass(frozen, module = "metra")]
 pub(crate) struct Plan {
-    plan: metra::model::Plan,
+    pub(crate) plan: metra::model::Plan,
     model: Py<Model>,
 }
 

@@ -4,7 +4,7 @@ use crate::errors::raised;
 use crate::model::Model;
 use crate::supervision::{Arrays, SupervisionInput};
 use crate::vectors::{Given, Rule};
-use crate::working::{History, ProgressChannel, work};
+use crate::working::{History, ProgressChannel, work_until};
 use metra::evaluate::{Comparison, Measure};
 use metra::experiment::{
     ComparedMethod, EvaluationSettings, Experiment, HoldOut, Parts, Protocol, Verdicts,
@@ -41,9 +41,11 @@ pub(crate) struct Order {
     measures: Vec<String>,
     criterion: Option<String>,
     seed: u64,
-    threads: Option<usize>,
+    pub(crate) threads: Option<usize>,
     /// File, and seconds between two states in it.
     checkpoint: Option<(PathBuf, f64)>,
+    /// Whether Ctrl-C ends a fit with what it has.
+    keep: bool,
 }
 
 /// What a fit outcome, before it becomes Python's.
@@ -59,6 +61,7 @@ struct FitOutcome {
     seconds: f64,
     phases: Vec<String>,
     steps_done: Vec<crate::working::HistoryStep>,
+    ended_early: bool,
 }
 
 /// Learn a metric; `items` and `queries` are arrays of f32 or f64 with rows one after the other.
@@ -76,17 +79,24 @@ pub(crate) fn train<'py>(
         items: items.numbers()?,
         queries: queries.as_ref().map(Given::numbers).transpose()?,
     };
-    let outcome = work(py, order.threads, callback.as_ref(), |channel| {
-        let rule = Rule::Judge;
-        arrays.with_dataset(&rule, &supervision, None, channel.stop(), |data| {
-            order.fit(data, channel)
-        })
-    })?;
+    let outcome = work_until(
+        py,
+        order.threads,
+        callback.as_ref(),
+        order.keep,
+        |channel| {
+            let rule = Rule::Judge;
+            arrays.with_dataset(&rule, &supervision, None, channel.stop(), |data| {
+                order.fit(data, channel)
+            })
+        },
+    )?;
     outcome.into_python(py)
 }
 
 impl Order {
-    fn fit(&self, data: &Dataset<'_>, channel: &ProgressChannel) -> Result<FitOutcome> {
+    /// The experiment of one method on one split.
+    pub(crate) fn experiment<'d>(&self, data: &'d Dataset<'d>) -> Result<Experiment<'d>> {
         let method = ComparedMethod {
             name: self.method.clone(),
             method: self.method.clone(),
@@ -106,12 +116,18 @@ impl Order {
         };
         let shares = (self.validation, self.test);
         let parts = Parts::draw(data, &data.units(), kind, shares, self.seed)?;
-        let sizes = [&parts.train, &parts.validation, &parts.test].map(Vec::len);
         let splits = (vec![(parts, self.seed)], kind);
         let mut experiment = Experiment::new(data, splits, settings, vec![method], self.seed)?;
         registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
         experiment.base = self.base.clone();
         read::<Space>(self.base.as_ref())?;
+        Ok(experiment)
+    }
+
+    fn fit(&self, data: &Dataset<'_>, channel: &ProgressChannel) -> Result<FitOutcome> {
+        let mut experiment = self.experiment(data)?;
+        let parts = &experiment.splits[0].0;
+        let sizes = [&parts.train, &parts.validation, &parts.test].map(Vec::len);
         if let Some((path, every)) = &self.checkpoint {
             experiment.checkpoint = Some(experiment.checkpoint_at(path, *every, self.refit)?);
         }
@@ -145,6 +161,7 @@ impl Order {
             seconds: began.elapsed().as_secs_f64(),
             phases: history.phases,
             steps_done: history.steps_done,
+            ended_early: channel.ended_early(),
         })
     }
 }
@@ -191,6 +208,7 @@ impl FitOutcome {
         out.set_item("cpu_seconds", outcome.cpu_seconds)?;
         out.set_item("seconds", outcome.seconds)?;
         out.set_item("history", history)?;
+        out.set_item("ended_early", outcome.ended_early)?;
         Ok(out)
     }
 }

@@ -7,6 +7,7 @@
 use crate::errors::{InternalError, raised};
 use metra::Result;
 use metra::training::{Observer, Progress};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,10 @@ const MANY_NUMBERS: usize = 1_000_000;
 /// What work and the waiting thread share.
 pub(crate) struct ProgressChannel {
     stop: AtomicBool,
+    /// Set when the fit under way is to end with what it has.
+    enough: AtomicBool,
+    /// Whether that ever was so.
+    ended_early: AtomicBool,
     update: Mutex<Option<ProgressUpdate>>,
 }
 
@@ -41,11 +46,24 @@ impl ProgressChannel {
         &self.stop
     }
 
+    /// Whether a fit ended with what it had.
+    pub(crate) fn ended_early(&self) -> bool {
+        self.ended_early.load(Ordering::Relaxed)
+    }
+
     /// Put update on the channel in place of older ones.
     pub(crate) fn tell(&self, update: ProgressUpdate) {
         if let Ok(mut place) = self.update.lock() {
             *place = Some(update);
         }
+    }
+
+    /// Whether an error is the first Ctrl-C in the fit under way, which then ends.
+    fn is_ended_by(&self, error: &PyErr) -> bool {
+        let interrupted = Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
+        let first = interrupted && !self.enough.swap(true, Ordering::Relaxed);
+        self.ended_early.fetch_or(first, Ordering::Relaxed);
+        first
     }
 
     fn take(&self) -> Option<ProgressUpdate> {
@@ -61,12 +79,25 @@ pub(crate) fn work<R: Send>(
     callback: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&ProgressChannel) -> Result<R> + Send,
 ) -> PyResult<R> {
+    work_until(py, threads, callback, false, job)
+}
+
+/// The same; with `keep` the first Ctrl-C in a fit ends it with what it has, and the second all work.
+pub(crate) fn work_until<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    callback: Option<&Bound<'_, PyAny>>,
+    keep: bool,
+    job: impl FnOnce(&ProgressChannel) -> Result<R> + Send,
+) -> PyResult<R> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     let pool = (pool.build())
         .map_err(|e| InternalError::new_err(format!("no threads can be started: {e}")))?;
     let callback: Option<Py<PyAny>> = callback.map(|callback| callback.clone().unbind());
     let channel = ProgressChannel {
         stop: AtomicBool::new(false),
+        enough: AtomicBool::new(false),
+        ended_early: AtomicBool::new(false),
         update: Mutex::new(None),
     };
     py.detach(|| {
@@ -82,6 +113,7 @@ pub(crate) fn work<R: Send>(
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PAUSE) {
                 if refused.is_none()
                     && let Err(error) = attend(callback.as_ref(), &channel)
+                    && !(keep && channel.is_ended_by(&error))
                 {
                     channel.stop.store(true, Ordering::Relaxed);
                     refused = Some(error);
@@ -199,6 +231,12 @@ impl Observer for History<'_> {
     }
 
     fn begin(&mut self, what: &str) {
+        // What was enough of one fit says nothing of the next.
+        self.channel.enough.store(false, Ordering::Relaxed);
         self.phases.push(what.to_owned());
+    }
+
+    fn is_enough(&self) -> bool {
+        self.channel.enough.load(Ordering::Relaxed)
     }
 }

@@ -129,3 +129,29 @@ def test_a_killed_fit_goes_on_to_the_same_model(tmp_path):
         [sys.executable, "-c", FIT, resumed, kept], check=True, stdout=subprocess.DEVNULL
     )
     assert resumed.read_bytes() == alone.read_bytes() and not kept.exists()
+
+
+def test_ctrl_c_can_keep_the_best_map_so_far():
+    code = """
+import os, signal, threading, warnings
+import metra
+from sklearn.datasets import load_digits
+X, y = load_digits(return_X_y=True)
+threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    learned = metra.Warca(n_components=8, steps=10**8).fit(X, y, on_interrupt="keep")
+assert [str(w.message) for w in said] == [
+    "Warca: the steps were ended by Ctrl-C; the best map so far is kept"
+], said
+assert 0 < learned.n_iter_ < 10**8
+assert metra.evaluate(learned, X, y)["map"] > metra.evaluate("euclid", X, y)["map"]
+threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    learned.fit(X, y)
+except KeyboardInterrupt:
+    print("raised")
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "raised\n"

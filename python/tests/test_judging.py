@@ -199,3 +199,59 @@ def test_orderings_as_lists(nuisance):
 def test_vectors_of_pairs_are_pointed_to_pairs():
     with pytest.raises(ValueError, match="Found array with dim 3 .*pairs="):
         metra.Itml().fit(np.zeros((5, 2, 3)), np.ones(5))
+
+
+def test_verification_is_that_of_all_pairs():
+    random = np.random.default_rng(3)
+    y = np.arange(150) % 3
+    X = (random.normal(size=(3, 4))[y] + random.normal(size=(150, 4))).astype(np.float32)
+    found = metra.verification("euclid", X, y, false_match_rates=[0.3, 0.01])
+    a, b = np.triu_indices(len(X), 1)
+    away = ((X[a].astype(np.float64) - X[b]) ** 2).sum(axis=1)
+    same = y[a] == y[b]
+    assert (found.same, found.different) == (same.sum(), (~same).sum())
+    assert found.identities == 3
+    for point in found.points:
+        matched = away <= point["threshold"] * (1 + 1e-6)
+        assert point["false_match_rate"] == pytest.approx(matched[~same].mean(), abs=1e-3)
+        assert point["true_match_rate"] == pytest.approx(matched[same].mean(), abs=1e-3)
+        assert point["false_match_rate"] <= point["asked"]
+        assert point["low"] <= point["true_match_rate"] <= point["high"]
+    learned = metra.Lda(n_components=2).fit(X, y)
+    kept = learned.calibrate_threshold(X, y, 0.01).model_.decision
+    again = metra.verification(learned, X, y, false_match_rates=0.01).points[0]
+    assert kept["threshold"] == again["threshold"]
+    assert kept["true_match_rate"] == again["true_match_rate"]
+    assert list(found.frame.index) == [0.3, 0.01]
+    assert "0.3" in repr(found) and "<table>" in found._repr_html_()
+    with pytest.raises(metra.ParameterError, match="between 0 and 1"):
+        metra.verification("euclid", X, y, false_match_rates=0)
+
+
+def test_rates_are_drawn():
+    matplotlib = pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    matplotlib.use("agg")
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    rates = np.logspace(-4, -0.5, 20)
+    found = {
+        name: metra.verification(name, X, y, false_match_rates=rates) for name in ("euclid", "cosine")
+    }
+    for draw in (metra.plot_roc, metra.plot_det):
+        ax = draw(found)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["euclid", "cosine"]
+        assert all(np.isfinite(line.get_ydata()).all() for line in ax.get_lines())
+        assert draw(found["euclid"]).get_legend() is None
+        matplotlib.pyplot.close("all")
+
+
+def test_measures_have_other_names():
+    X, y = np.arange(12.0).reshape(-1, 1), np.arange(12) // 3
+    found = metra.evaluate("l2", X, y, measures=["precision@1", "hit@2"])
+    assert list(found) == ["p@1", "cmc@2"]
+    assert found["precision@1"] == found["p@1"] and found["rank-2"] == found["cmc@2"]
+    with pytest.raises(metra.ParameterError, match="r@1, the share of the relevant items .* or cmc@1"):
+        metra.evaluate("l2", X, y, measures="recall@1")
+    with pytest.raises(KeyError, match="'map' was not measured, but p@1, cmc@2"):
+        found["map"]

@@ -1,7 +1,7 @@
 //! What is to be learned, from the command's arguments: shared by verbs that train one method.
 
 use crate::args::assignment;
-use crate::command_line::command_line;
+use crate::command_line;
 use crate::evaluation_args::EvaluationArgs;
 use crate::inputs::Input;
 use crate::split_args::SplitArgs;
@@ -134,7 +134,7 @@ impl MethodArgs {
             entry.name,
             file_name(&input.files.items.table.path)
         );
-        experiment.command = command_line();
+        experiment.command = command_line::text();
         experiment.prefer_defaults = prefer_defaults;
         experiment.data.text = input.describe();
         experiment.folds = splitting.folds.is_some();

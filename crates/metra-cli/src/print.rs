@@ -10,7 +10,6 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
-use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 /// Why standard output was given up.
@@ -45,16 +44,13 @@ pub(crate) fn is_given_up() -> bool {
 
 /// The exit code of a verb that ended well: its own, unless what it printed was lost. A reader who has
 /// seen enough, as `head` has, loses nothing.
-pub(crate) fn ending(code: ExitCode) -> ExitCode {
+pub(crate) fn ending(code: u8) -> u8 {
     let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
     let failure = failure.take().or_else(|| io::stdout().flush().err());
     match failure {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
             tracing::error!("standard output: {error}; files were written as asked for");
-            match code == ExitCode::SUCCESS {
-                true => ExitCode::FAILURE,
-                false => code,
-            }
+            code.max(1)
         }
         _ => code,
     }

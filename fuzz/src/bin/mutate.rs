@@ -1,32 +1,17 @@
 //! `mutate TARGET COUNT [SEED]`: damaged copies of a target's valid inputs, drawn by a seed. Prints what
 //! became of them and the most memory that the process had; fails where damage was read as if nothing had
 //! happened though the file carries a digest. A panic or a crash ends it with the number of the case.
-//!
-//! `mutate --seeds TARGET FOLDER` writes the valid inputs to a folder; `mutate --targets` lists the targets.
 #![allow(clippy::print_stdout)]
 
 use metra::internal::Stream;
 use metra_fuzz::{Target, find, seeds};
 use metra_testing::mutated;
-use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["--seeds", target, folder] => {
-            for (name, bytes) in seeds::of(target) {
-                std::fs::write(Path::new(folder).join(name), bytes).expect("a file of the corpus");
-            }
-            ExitCode::SUCCESS
-        }
-        ["--targets"] => {
-            metra_fuzz::TARGETS
-                .iter()
-                .for_each(|target| println!("{}", target.name));
-            ExitCode::SUCCESS
-        }
         [name, count] => run(name, count, "1"),
         [name, count, seed] => run(name, count, seed),
         _ => usage(),
@@ -45,7 +30,7 @@ fn usage() -> ExitCode {
         .iter()
         .map(|target| target.name)
         .collect();
-    println!("mutate TARGET COUNT [SEED], or mutate --seeds TARGET FOLDER");
+    println!("mutate TARGET COUNT [SEED]");
     println!("targets: {}", names.join(", "));
     ExitCode::FAILURE
 }

@@ -16,6 +16,7 @@ import pytest
 from engines import free_port, server
 from law import ITEMS, K, assert_same_order
 from metra.stores import StoreError, pgvector
+from pages import ROOT, run_page
 from suite import Store, StoreSuite
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: metra[pgvector]")
@@ -296,3 +297,16 @@ class TestPgvector(StoreSuite):
 
         with pytest.raises(ValueError, match="psycopg.Connection, but found AsyncConnection"):
             asyncio.run(attempt())
+
+
+def test_the_guide_from_clicks_to_search_runs(address, tmp_path, monkeypatch):
+    """docs/guide/pgvector.md in a database of its own, and what it prints."""
+    page = ROOT / "docs" / "guide" / "pgvector.md"
+    if not page.exists():
+        pytest.skip("the guide is not beside an installed package")
+    monkeypatch.chdir(tmp_path)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE shop")
+    own = psycopg.conninfo.make_conninfo(address, dbname="shop")
+    names = run_page(page, lambda code: code.replace("dbname=shop", own))
+    names["connection"].close()

@@ -45,7 +45,7 @@ crate::feature_off::absent! {
 crate::feature_off::absent! {
     features Features, "features", "images", ();
     sheets Sheets, "sheets", "images", ();
-    pages Pages, "pages", "images", std::process::ExitCode;
+    pages Pages, "pages", "images", u8;
 }
 #[cfg(not(feature = "postgres"))]
 crate::feature_off::absent! {

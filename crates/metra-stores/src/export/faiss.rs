@@ -8,8 +8,10 @@
 use super::map::{Export, MapPart, bias, write_error};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
+use metra::data::{Corpus, Groups};
+use metra::internal::AtomicFile;
 use metra::linalg::Rows;
-use metra::model::{Distance, Plan};
+use metra::model::{Distance, Plan, Side, for_each_embedded};
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -99,6 +101,32 @@ impl<W: Write> FaissWriter<W> {
         );
         Error::found(FORMAT, problem)
     }
+}
+
+/// Write an index file of items, as the plan stores them. `added` is told how many there are so far, and can end
+/// the work by an error.
+pub fn write_faiss(
+    path: &Path,
+    (export, plan): (&Export, &Plan),
+    (items, groups): (&dyn Corpus, Option<&Groups>),
+    ids: Option<Vec<i64>>,
+    added: &mut dyn FnMut(u64) -> metra::Result<()>,
+) -> Result<()> {
+    let target = AtomicFile::create(path)?;
+    let mut writer = FaissWriter::create(target, export, plan, items.len(), ids)?;
+    let mut failure = None;
+    let outcome = for_each_embedded(plan, Side::Item, items, groups, &mut |block| {
+        if let Err(error) = writer.push(block.rows()) {
+            failure = Some(error);
+            return Err(metra::Error::Interrupted);
+        }
+        added(writer.written)
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    outcome?;
+    Ok(writer.finish()?.finish()?)
 }
 
 /// What the first bytes of an index file say.

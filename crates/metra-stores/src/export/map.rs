@@ -200,7 +200,7 @@ fn one_word(text: &str) -> String {
 }
 
 /// What is added after the matrix: other programs add their offset, the map takes it away.
-pub fn bias(map: &LowRank) -> Vec<f32> {
+pub(super) fn bias(map: &LowRank) -> Vec<f32> {
     match map.offset() {
         Some(offset) => offset.iter().map(|b| -b).collect(),
         None => vec![0.0; map.output_dim()],

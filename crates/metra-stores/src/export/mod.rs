@@ -6,15 +6,17 @@
 //! are folded, and what is left over is refused by name.
 
 mod faiss;
+mod format;
 mod header;
 mod map;
 mod onnx;
 mod safetensors;
 mod sql;
 
-pub use faiss::{FaissIndex, FaissWriter, wrap_faiss};
+pub use faiss::{FaissIndex, FaissWriter, wrap_faiss, write_faiss};
+pub use format::{Format, MapFormat};
 pub use header::{c_name, write_header};
-pub use map::{Export, bias};
+pub use map::Export;
 pub use onnx::{OPSET, write_onnx};
 pub use safetensors::write_safetensors;
 pub use sql::{SqlColumns, write_sql};

@@ -1,26 +1,51 @@
-//! Plain safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from. The
-//! mapped vector is weight · x + bias.
+//! Safetensors: `weight` and `bias`, the names that `torch.nn.Linear` loads its state from, and the folder of
+//! sentence-transformers around them. The mapped vector is weight · x + bias.
 
 use super::map::{Export, bias, write_error};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
+use metra::internal::{AtomicFile, AtomicFolder};
 use safetensors::serialize;
 use safetensors::tensor::{Dtype, TensorView};
+use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 
 const FORMAT: &str = "a safetensors file";
 
 /// Write the folded matrix and offset.
-pub fn write_safetensors(mut out: impl Write, export: &Export) -> Result<()> {
+pub fn write_safetensors(out: impl Write, export: &Export) -> Result<()> {
+    write_linear(out, export, "")
+}
+
+/// Write a folder that `sentence_transformers.models.Dense.load` reads.
+pub(super) fn write_sentence_transformers(path: &Path, export: &Export) -> Result<()> {
+    let folder = AtomicFolder::create(path)?;
+    let mut tensors = AtomicFile::create(&folder.path().join("model.safetensors"))?;
+    write_linear(&mut tensors, export, "linear.")?;
+    tensors.finish()?;
+    let config = json!({
+        "in_features": export.input_dim(),
+        "out_features": export.output_dim(),
+        "bias": true,
+        "activation_function": "torch.nn.modules.linear.Identity",
+    });
+    let text = format!("{config:#}\n");
+    AtomicFile::write_all(&folder.path().join("config.json"), text.as_bytes())?;
+    Ok(folder.finish()?)
+}
+
+/// The tensors, with this before their names.
+fn write_linear(mut out: impl Write, export: &Export, prefix: &str) -> Result<()> {
     let map = export.matrix(FORMAT)?;
     let (rank, dim) = (map.output_dim(), map.input_dim());
     let weight = little_endian(map.weights().values());
     let bias = little_endian(&bias(&map));
     let view = |shape, bytes| TensorView::new(Dtype::F32, shape, bytes).map_err(broken);
     let tensors = [
-        ("weight", view(vec![rank, dim], &weight)?),
-        ("bias", view(vec![rank], &bias)?),
+        (format!("{prefix}weight"), view(vec![rank, dim], &weight)?),
+        (format!("{prefix}bias"), view(vec![rank], &bias)?),
     ];
     // One key: the library keeps metadata without order, and files are the same bytes every time.
     let metadata = HashMap::from([("about".to_owned(), export.about())]);

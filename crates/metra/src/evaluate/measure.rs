@@ -135,9 +135,19 @@ impl FromStr for Measure {
             .ok_or_else(unknown)?;
         match kind {
             "ndcg" => Ok(Measure::NdcgAt(cut)),
-            "p" => Ok(Measure::PrecisionAt(cut)),
+            "p" | "precision" => Ok(Measure::PrecisionAt(cut)),
             "r" => Ok(Measure::RecallAt(cut)),
-            "cmc" => Ok(Measure::CmcAt(cut)),
+            "cmc" | "hit" | "success" => Ok(Measure::CmcAt(cut)),
+            // Two fields have one name for two measures.
+            "recall" => Err(Error::parameter(
+                "measure",
+                format!(
+                    "r@{cut}, the share of the relevant items that are among the first {cut} (recall in \
+                     retrieval), or cmc@{cut}, the share of queries with a relevant item among them \
+                     (recall in metric learning)"
+                ),
+                name,
+            )),
             "cmc-mean" => Ok(Measure::CmcMean(cut)),
             _ => Err(unknown()),
         }
@@ -187,7 +197,15 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Measure>().unwrap().to_string(), name);
         }
-        assert_eq!("rank-1".parse::<Measure>().unwrap(), Measure::CmcAt(1));
+        for (other, name) in [
+            ("rank-1", "cmc@1"),
+            ("hit@5", "cmc@5"),
+            ("precision@3", "p@3"),
+        ] {
+            assert_eq!(other.parse::<Measure>().unwrap().to_string(), name);
+        }
+        let two = "recall@1".parse::<Measure>().unwrap_err().to_string();
+        assert!(two.contains("r@1, the share") && two.contains("cmc@1, the share"));
         assert_eq!("MAP".parse::<Measure>().unwrap(), Measure::AveragePrecision);
         for name in ["", "map@10", "p@0", "p@x", "precision", "rank-"] {
             assert!(name.parse::<Measure>().is_err(), "{name:?}");

@@ -3,13 +3,14 @@
 use super::protocol::{EvaluationSettings, Protocol, check_rerank};
 use super::retrieval_task::RetrievalTask;
 use super::scores::Scores;
-use crate::data::Corpus;
+use crate::data::{Corpus, Interruptible};
 use crate::dataset::Dataset;
 use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked};
 use crate::model::{Chain, Side, Space};
 use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 impl Dataset<'_> {
     /// The labels that rows are evaluated by, or an error that names what there is instead.
@@ -54,7 +55,10 @@ impl Dataset<'_> {
             ..EvaluationOptions::default()
         };
         let mut evaluate_task = |task: &RetrievalTask<'_>| {
-            let (queries, items, truth) = (task.queries, task.items, task.truth);
+            let (items, truth) = (task.items, task.truth);
+            // What was embedded for the task is asked for block by block.
+            static NEVER: AtomicBool = AtomicBool::new(false);
+            let queries = &Interruptible::new(task.queries, self.stop().unwrap_or(&NEVER));
             for (space, scores) in spaces.iter().zip(&mut scores) {
                 if let Ok(so_far) = scores {
                     let found = match &settings.rerank {

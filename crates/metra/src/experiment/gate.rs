@@ -6,7 +6,7 @@
 //! would look bad by chance; their intervals are widened so that all of them hold together at 95 %
 //! (Bonferroni), and a slice is called worse only where its wide interval lies below 0.
 
-use super::Scores;
+use super::{Scores, Slicing};
 use crate::evaluate::{Comparison, Measure, Resampled, Verdict, resample};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -14,8 +14,6 @@ use std::fmt;
 
 /// From this value of the base on there is nothing to gain that would be worth a model.
 pub(crate) const CEILING: f64 = 0.98;
-/// Values of a column with fewer queries than this are one slice together.
-const FEW: usize = 10;
 const LEVEL: f64 = 0.95;
 const RESAMPLES: u32 = 2000;
 
@@ -68,6 +66,19 @@ impl Decision {
             Decision::BelowMinimum
         } else {
             Decision::NoEvidence
+        }
+    }
+
+    /// The exit code of a program that decides: 0 to ship; 1 and 2 are left to errors.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Decision::Ship => 0,
+            Decision::NoEvidence => 3,
+            Decision::Worse => 4,
+            Decision::BelowMinimum => 5,
+            Decision::NothingToGain => 6,
+            Decision::WorseSlice => 7,
+            Decision::TrainedOn => 8,
         }
     }
 
@@ -150,86 +161,6 @@ impl Headroom {
             "{head} ({} of queries are perfect{found})",
             percent(self.perfect)
         )
-    }
-}
-
-/// A way to cut queries into slices.
-#[derive(Debug, Clone)]
-pub struct Slicing {
-    by: String,
-    names: Vec<String>,
-    /// The slice of each query, in the order of the scores.
-    of: Vec<usize>,
-    /// Whether none of its slices may get worse, whatever the terms say.
-    not_worse: bool,
-}
-
-impl Slicing {
-    /// By a value of every query, in the order of the scores. Values of few queries are put
-    /// together.
-    pub fn by_value(by: &str, values: &[String]) -> Self {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for value in values {
-            *counts.entry(value).or_default() += 1;
-        }
-        let few = counts.values().filter(|count| **count < FEW).count();
-        let pooled = few > 1;
-        let mut names: Vec<String> = (counts.iter())
-            .filter(|(_, count)| !pooled || **count >= FEW)
-            .map(|(value, _)| (*value).to_owned())
-            .collect();
-        let places: BTreeMap<&str, usize> = (counts.keys())
-            .filter_map(|value| Some((*value, names.iter().position(|name| name == value)?)))
-            .collect();
-        let rest = names.len();
-        let of = (values.iter())
-            .map(|value| places.get(value.as_str()).copied().unwrap_or(rest))
-            .collect();
-        if pooled {
-            names.push(format!("{few} values of fewer than {FEW} queries each"));
-        }
-        Slicing {
-            by: by.to_owned(),
-            names,
-            of,
-            not_worse: false,
-        }
-    }
-
-    /// The same slices, none of which may get worse.
-    pub fn not_worse(mut self) -> Self {
-        self.not_worse = true;
-        self
-    }
-
-    /// Number of slices.
-    pub fn slices(&self) -> usize {
-        self.names.len()
-    }
-
-    /// By a size of every query, such as that of its class, in the order of the scores.
-    pub fn by_size(by: &str, sizes: &[u64]) -> Self {
-        const BUCKETS: [(u64, u64, &str); 8] = [
-            (0, 1, "1"),
-            (2, 2, "2"),
-            (3, 5, "3 to 5"),
-            (6, 10, "6 to 10"),
-            (11, 30, "11 to 30"),
-            (31, 100, "31 to 100"),
-            (101, 1000, "101 to 1,000"),
-            (1001, u64::MAX, "above 1,000"),
-        ];
-        let bucket = |size: &u64| BUCKETS.iter().position(|(_, last, _)| size <= last);
-        let found: Vec<usize> = sizes.iter().filter_map(bucket).collect();
-        let used: Vec<usize> = (0..BUCKETS.len()).filter(|b| found.contains(b)).collect();
-        Slicing {
-            by: by.to_owned(),
-            names: used.iter().map(|b| BUCKETS[*b].2.to_owned()).collect(),
-            of: (found.iter())
-                .filter_map(|b| used.iter().position(|u| u == b))
-                .collect(),
-            not_worse: false,
-        }
     }
 }
 
@@ -552,18 +483,6 @@ mod tests {
     }
 
     #[test]
-    fn rare_values_and_sizes_are_put_together() {
-        let mut values = vec!["a".to_owned(); 10];
-        values.extend(["b", "c", "c"].map(str::to_owned));
-        let cut = Slicing::by_value("column", &values);
-        assert_eq!(cut.names, ["a", "2 values of fewer than 10 queries each"]);
-        assert_eq!(cut.of[9..], [0, 1, 1, 1]);
-        let cut = Slicing::by_size("class size", &[2, 40, 4, 5, 2]);
-        assert_eq!(cut.names, ["2", "3 to 5", "31 to 100"]);
-        assert_eq!(cut.of, [0, 2, 1, 1, 0]);
-    }
-
-    #[test]
     fn what_cannot_be_compared_is_refused() {
         let (base, candidate) = (scores(&[0.1, 0.2]), scores(&[0.1, 0.2, 0.3]));
         let refused = Gate::new(&base, &candidate, &[], &terms(0.0)).unwrap_err();
@@ -574,7 +493,7 @@ mod tests {
         );
         assert!(Gate::new(&base, &base, &[], &terms(-0.1)).is_err());
         assert!(Gate::new(&base, &base, &[], &terms(f64::NAN)).is_err());
-        let short = [Slicing::by_size("size", &[1])];
+        let short = [Slicing::by_value("size", &["1".to_owned()])];
         assert!(Gate::new(&base, &base, &short, &terms(0.0)).is_err());
     }
 }

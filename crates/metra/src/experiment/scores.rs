@@ -77,7 +77,7 @@ impl Scores {
     }
 
     /// What each of them belongs to.
-    pub(crate) fn clusters(&self) -> &[u64] {
+    pub fn clusters(&self) -> &[u64] {
         &self.clusters
     }
 

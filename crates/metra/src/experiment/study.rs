@@ -182,6 +182,9 @@ impl<'a> Study<'a> {
                 observer.note(&format!("{}: {found} ({score})", text.join(" ")));
             }
             trials.push(trial);
+            if best.is_some() && observer.is_enough() {
+                break;
+            }
         }
         match (best, first_error) {
             (Some(mut chosen), _) => {

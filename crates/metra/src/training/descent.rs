@@ -79,7 +79,10 @@ pub(crate) fn descend<D: Descent>(
     match run.resumed()? {
         Some(resumed) => (done, state, best.kept, best.missed, trend) = resumed,
         None => {
-            trend.first_norm = norm(&descent.map(&state)?);
+            // With a validation part, a map that leads away is not the best.
+            if run.validate.is_none() {
+                trend.first_norm = norm(&descent.map(&state)?);
+            }
             _ = best.validate(descent, &state, 0, run)?;
         }
     }
@@ -95,17 +98,15 @@ pub(crate) fn descend<D: Descent>(
         } else {
             None
         };
-        if let Some(observer) = run.observer.as_deref_mut() {
-            observer.progress(&Progress {
-                step: done,
-                steps,
-                loss: outcome.loss,
-                ranking: outcome.ranking,
-                speed: (done - first) as f64 / began.elapsed().as_secs_f64().max(1e-9),
-                validation,
-            });
-        }
-        if outcome.finished || best.missed >= schedule.patience {
+        let is_enough = run.tell(&Progress {
+            step: done,
+            steps,
+            loss: outcome.loss,
+            ranking: outcome.ranking,
+            speed: (done - first) as f64 / began.elapsed().as_secs_f64().max(1e-9),
+            validation,
+        });
+        if is_enough || outcome.finished || best.missed >= schedule.patience {
             break;
         }
         if D::RESUMES {
@@ -306,6 +307,34 @@ mod tests {
         let steps = map.output_dim(map.input_dim().unwrap());
         let best = run.facts.get("best_step").copied().unwrap_or(-1.0);
         (steps, run.facts["steps"], best)
+    }
+
+    /// Has seen enough after so many steps.
+    struct Until(u64, u64);
+
+    impl crate::training::Observer for Until {
+        fn progress(&mut self, progress: &Progress) {
+            self.1 = progress.step;
+        }
+
+        fn is_enough(&self) -> bool {
+            self.1 >= self.0
+        }
+    }
+
+    #[test]
+    fn whoever_observes_can_end_it() {
+        for (validated, kept) in [(true, 10), (false, 17)] {
+            let mut first = |map: &Map| Ok(map.input_dim().unwrap() as f64);
+            let mut observer = Until(17, 0);
+            let mut run = Run {
+                observer: Some(&mut observer),
+                validate: validated.then_some(&mut first as &mut Validate<'_>),
+                ..Run::default()
+            };
+            let map = descend(Schedule::of(100), &mut Count, 0, &mut run).unwrap();
+            assert_eq!((map.input_dim(), run.facts["steps"]), (Some(kept), 17.0));
+        }
     }
 
     #[test]

@@ -34,6 +34,12 @@ pub trait Observer {
     /// A fit begins.
     fn begin(&mut self, _what: &str) {}
 
+    /// Whether the fit under way has gone far enough: it then ends as if it had taken all its steps, with the
+    /// best map so far.
+    fn is_enough(&self) -> bool {
+        false
+    }
+
     /// A result on the way that a person may want to read.
     fn note(&mut self, _what: &str) {}
 }
@@ -88,6 +94,14 @@ impl Run<'_> {
             Some(checkpoint) => checkpoint.keep(self.fit, state),
             None => Ok(()),
         }
+    }
+
+    /// Tell whoever observes; whether they call it enough.
+    pub(crate) fn tell(&mut self, progress: &Progress) -> bool {
+        self.observer.as_deref_mut().is_some_and(|observer| {
+            observer.progress(progress);
+            observer.is_enough()
+        })
     }
 
     /// An error if somebody asked to stop.

@@ -101,13 +101,11 @@ impl Executor {
 /// new one does. The error, where that cannot be done.
 fn join_again(lost: metra_engine::Error) -> metra_engine::Error {
     #[cfg(unix)]
-    if let Ok(program) = std::env::current_exe() {
+    {
         use std::os::unix::process::CommandExt;
         tracing::warn!("{lost}; joining again");
         // It comes back only where it fails.
-        let failed = std::process::Command::new(program)
-            .args(std::env::args_os().skip(1))
-            .exec();
+        let failed = crate::command_line::again().exec();
         tracing::warn!("cannot begin anew: {failed}");
     }
     lost

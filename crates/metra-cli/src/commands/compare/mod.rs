@@ -9,7 +9,7 @@ mod table;
 use self::file::{ComparisonPlan, TRIALS};
 use self::follow::Follower;
 use crate::args::Common;
-use crate::command_line::command_line;
+use crate::command_line;
 use crate::evaluation_args::EvaluationArgs;
 use crate::inputs::{DataArgs, Input, row_name};
 use crate::interrupt::{self};
@@ -24,7 +24,7 @@ use metra::model::Space;
 use metra::training::Recipe;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::Stdio;
 
 /// The exit code of a comparison that was finished, but in which some method failed.
 const SOME_FAILED: u8 = 3;
@@ -117,7 +117,7 @@ struct Answer<'a> {
 }
 
 impl Compare {
-    pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(crate) fn run(&self, common: &Common) -> Result<u8> {
         let plan = self.plan()?;
         let extra: Vec<String> = plan
             .splitting
@@ -209,12 +209,7 @@ impl Compare {
             .collect();
     }
 
-    fn compare(
-        &self,
-        plan: ComparisonPlan,
-        input: &Input<'_>,
-        common: &Common,
-    ) -> Result<ExitCode> {
+    fn compare(&self, plan: ComparisonPlan, input: &Input<'_>, common: &Common) -> Result<u8> {
         let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
         let folder = match &self.output {
             Some(folder) => folder.clone(),
@@ -225,7 +220,7 @@ impl Compare {
         if let Some(method) = &self.cost_of {
             let record = experiment.measure_cost(&Log::read(&path)?, method)?;
             print::line(&serde_json::to_string(&record)?)?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(0);
         }
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let mut log = match self.fresh {
@@ -297,7 +292,7 @@ impl Compare {
             }
         }
         let failed = results.lines.iter().any(Line::failed);
-        Ok(ExitCode::from(if failed { SOME_FAILED } else { 0 }))
+        Ok(if failed { SOME_FAILED } else { 0 })
     }
 
     fn experiment<'m>(
@@ -322,7 +317,7 @@ impl Compare {
         Ok(Experiment {
             name: plan.name,
             about: plan.about,
-            command: command_line(),
+            command: command_line::text(),
             folds: splitting.folds.is_some(),
             base: plan.base,
             budget: plan.trials,
@@ -345,8 +340,7 @@ impl Compare {
                 number + 1,
                 missing.len()
             );
-            let output = Command::new(std::env::current_exe()?)
-                .args(std::env::args_os().skip(1))
+            let output = command_line::again()
                 .args(["--cost-of", name])
                 .stderr(Stdio::null())
                 .output()?;

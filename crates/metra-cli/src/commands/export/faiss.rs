@@ -1,6 +1,6 @@
 //! An index of FAISS: empty, filled with items, or one that is there already with the map in front.
 
-use super::{Done, Export, Format};
+use super::{Done, Export};
 use crate::args::{Common, SideName};
 use crate::inputs::Columns;
 use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
@@ -8,9 +8,9 @@ use crate::interrupt;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
 use metra::internal::AtomicFile;
-use metra::model::{Distance, Model, Plan, Side, for_each_embedded};
+use metra::model::{Distance, Model, Plan, Side};
 use metra_files::Column;
-use metra_stores::export::{self, FaissIndex, FaissWriter, wrap_faiss};
+use metra_stores::export::{self, FaissIndex, FaissWriter, Format, wrap_faiss, write_faiss};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -78,27 +78,19 @@ impl Export {
         let corpus = loaded.table.corpus.as_ref();
         let rows = corpus.len();
         let ids = self.id.as_deref().map(|id| ids(&loaded, id)).transpose()?;
-        let target = AtomicFile::create(&self.output)?;
-        let mut writer = FaissWriter::create(target, export, plan, rows, ids)?;
         let mut reporter = Reporter::new();
         reporter.start("add items");
-        let mut done = 0;
-        let mut failure = None;
-        let outcome = for_each_embedded(plan, Side::Item, corpus, groups.as_ref(), &mut |block| {
+        let what = (corpus, groups.as_ref());
+        let written = write_faiss(&self.output, (export, plan), what, ids, &mut |done| {
             interrupt::check()?;
-            if let Err(error) = writer.push(block.rows()) {
-                failure = Some(error);
-                return Err(metra::Error::Interrupted);
-            }
-            done += block.len() as u64;
             reporter.advance(done, Some(rows), || "rows".into());
             Ok(())
         });
-        if let Some(error) = failure {
-            return Err(error.into());
+        match written {
+            // What the library says of a row is said of the file that holds it.
+            Err(metra_stores::Error::Library(error)) => return Err(in_file(error, &loaded)),
+            outcome => outcome?,
         }
-        outcome.map_err(|e| in_file(e, &loaded))?;
-        writer.finish()?.finish()?;
         reporter.finish();
         Ok(rows)
     }

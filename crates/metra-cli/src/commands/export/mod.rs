@@ -9,26 +9,26 @@ mod faiss;
 use crate::args::{Common, SideName};
 use crate::print;
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use metra::internal::AtomicFile;
-use metra::linalg::Rows;
 use metra::model::{Distance, Model, Plan, PlanConstraints, Side, Strategy};
-use metra_files::{Filter, NpyWriter};
+use metra_files::Filter;
 use metra_stores::Provenance;
-use metra_stores::export::{self, SqlColumns};
+use metra_stores::export::{self, Format, MapFormat, SqlColumns};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Write a model's map as a file for other programs: FAISS, ONNX, npy, safetensors, C, SQL.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The model file
     model: PathBuf,
-    /// Where to write: .faiss, .onnx, .npy, .safetensors, .h or .sql
+    /// Where to write: .faiss, .onnx, .npy, .safetensors, .h or .sql; a folder for sentence-transformers
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The format, where the file's name does not say it
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    /// The format, where the file's name does not say it: onnx, npy, safetensors, c, faiss, sql, or
+    /// sentence-transformers for a folder that it loads as a module `Dense`
+    #[arg(long, value_name = "FORMAT")]
     to: Option<Format>,
     /// Whose map, where queries and items have one each
     #[arg(long, value_enum, conflicts_with = "way")]
@@ -107,23 +107,6 @@ pub(crate) struct Export {
     name: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Format {
-    /// An index file whose vectors are mapped on their way in
-    Faiss,
-    /// A model with the input `vector` and the output `embedding`
-    Onnx,
-    /// The matrix; its offset, if there is one, in a second file NAME.offset.npy
-    Npy,
-    /// The tensors `weight` and `bias`, as torch.nn.Linear loads them
-    Safetensors,
-    /// A C header with the matrix and a function
-    C,
-    /// A query for pgvector, and a function that maps it in the database
-    Sql,
-}
-
 /// What was written.
 #[derive(Serialize)]
 struct Done {
@@ -150,7 +133,7 @@ impl Export {
         let done = match format {
             Format::Faiss => self.faiss(&model, common)?,
             Format::Sql => self.sql(&model)?,
-            other => self.map(&model, other)?,
+            Format::Map(format) => self.map(&model, format)?,
         };
         if common.json {
             return print::json(&done);
@@ -181,20 +164,9 @@ impl Export {
     }
 
     fn format(&self) -> Result<Format> {
-        if let Some(format) = self.to {
-            return Ok(format);
-        }
-        Ok(match self.output.extension().and_then(|e| e.to_str()) {
-            Some("faiss" | "index") => Format::Faiss,
-            Some("onnx") => Format::Onnx,
-            Some("npy") => Format::Npy,
-            Some("safetensors") => Format::Safetensors,
-            Some("h") => Format::C,
-            Some("sql") => Format::Sql,
-            _ => bail!(
-                "{}: expected .faiss, .onnx, .npy, .safetensors, .h or .sql, or the format with --to",
-                self.output.display()
-            ),
+        Ok(match self.to {
+            Some(format) => format,
+            None => Format::of_path(&self.output)?,
         })
     }
 
@@ -227,7 +199,7 @@ impl Export {
     }
 
     /// A map alone.
-    fn map(&self, model: &Model, format: Format) -> Result<Done> {
+    fn map(&self, model: &Model, format: MapFormat) -> Result<Done> {
         let planned = self.way.is_some() || self.record.is_some();
         let (mut export, way) = if planned {
             let plan = self.plan(model, &Distance::ALL)?;
@@ -238,38 +210,8 @@ impl Export {
         if self.normalise {
             export = export.at_unit_length();
         }
-        let mut files = vec![self.output.clone()];
-        match format {
-            Format::Npy => files.extend(self.npy(&export)?),
-            _ => {
-                let mut target = AtomicFile::create(&self.output)?;
-                match format {
-                    Format::Onnx => export::write_onnx(&mut target, &export)?,
-                    Format::Safetensors => export::write_safetensors(&mut target, &export)?,
-                    _ => export::write_header(&mut target, &export, &self.name()?)?,
-                }
-                target.finish()?;
-            }
-        }
-        Ok(self.done(format, way, &export, files))
-    }
-
-    /// The matrix, and the offset to add in a second file where there is one, whose name is given back.
-    fn npy(&self, export: &export::Export) -> Result<Option<PathBuf>> {
-        let map = export.matrix("npy")?;
-        let put = |path: &Path, rows: Rows<'_>| -> Result<()> {
-            let mut writer = NpyWriter::create(path, rows.len() as u64, rows.dim())?;
-            writer.push(rows)?;
-            Ok(writer.finish()?)
-        };
-        put(&self.output, map.weights())?;
-        if map.offset().is_none() {
-            return Ok(None);
-        }
-        let beside = self.output.with_extension("offset.npy");
-        let bias = export::bias(&map);
-        put(&beside, Rows::new(&bias, bias.len())?)?;
-        Ok(Some(beside))
+        let files = format.write(&self.output, &export, &self.name()?)?;
+        Ok(self.done(Format::Map(format), way, &export, files))
     }
 
     fn sql(&self, model: &Model) -> Result<Done> {

@@ -15,11 +15,9 @@ use metra::evaluate::{EvaluationOptions, Measure};
 use metra::experiment::{EvaluationSettings, Gate as Found, Protocol, Scores, Slicing, Terms};
 use metra::model::{Embedding, SeenRows};
 use metra::search::Rerank;
-use metra::supervision::{Relevance, Supervision};
 use metra_files::{Filter, NarrowingRule, read_splits};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Decide whether a candidate may replace the baseline, from queries that neither was trained on.
 ///
@@ -117,7 +115,7 @@ enum Ranked<'r> {
 }
 
 impl Gate {
-    pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(crate) fn run(&self, common: &Common) -> Result<u8> {
         let base = Ranker::load(&self.base)?;
         let candidate = Ranker::load(&self.candidate)?;
         let rule = candidate.narrowing();
@@ -158,7 +156,7 @@ impl Gate {
         let name = |query: u64| row_name(rows.queries(), &self.columns, query);
         let report = self.report(&found, (measure, &beside), &new, seen_rows, &name);
         report.print(common)?;
-        Ok(report::exit_code(found.decision))
+        Ok(found.decision.exit_code())
     }
 
     fn read(&self, rule: &NarrowingRule, common: &Common) -> Result<Rows> {
@@ -293,44 +291,18 @@ impl Gate {
         queries: &[u64],
     ) -> Result<Vec<Slicing>> {
         let mut cuts = Vec::new();
-        let sizes = |size: &dyn Fn(u64) -> u64| queries.iter().map(|q| size(*q)).collect();
-        let (by, sizes): (&str, Vec<u64>) = match ranked {
+        match ranked {
             Ranked::Data(data, _) => {
-                cuts.extend(self.seen_items(candidate, data, queries)?);
-                match data.supervision() {
-                    Supervision::Labels(labels) => {
-                        let class = |row: u64| labels.of()[row as usize];
-                        let size = |row| labels.members(class(row)).len() as u64;
-                        ("class size", sizes(&size))
-                    }
-                    Supervision::Judgements(judgements) => {
-                        let relevant = |query| judgements.of(query).len() as u64;
-                        let within = |row| judgements.relevant_count(row);
-                        match data.has_separate_queries() {
-                            true => ("relevant items", sizes(&relevant)),
-                            false => ("relevant items", sizes(&within)),
-                        }
-                    }
-                    _ => ("", Vec::new()),
+                if let Some(model) = candidate.model() {
+                    cuts.extend(Slicing::by_seen_items(model, data, queries)?);
                 }
+                cuts.extend(Slicing::by_relevant(data, queries));
             }
             Ranked::Parts(asking, gallery) => {
-                let (Some(query_labels), Some(gallery_labels)) = (&asking.labels, &gallery.labels)
-                else {
-                    return Ok(Vec::new());
-                };
-                let known = metra::evaluate::matching_classes(query_labels, gallery_labels);
-                let size = |row: u64| {
-                    let class = known[query_labels.of()[row as usize] as usize];
-                    class.map_or(0, |class| gallery_labels.members(class).len() as u64)
-                };
-                ("class size", sizes(&size))
+                if let (Some(rows), Some(gallery)) = (&asking.labels, &gallery.labels) {
+                    cuts.extend(Slicing::by_gallery(rows, gallery, queries));
+                }
             }
-        };
-        // A single slice is all queries once more.
-        let by_size = Slicing::by_size(by, &sizes);
-        if by_size.slices() > 1 {
-            cuts.push(by_size);
         }
         for column in &self.slices {
             let values = query_table.table.column(column)?;
@@ -356,32 +328,5 @@ impl Gate {
                 candidate.seen_rows(&*data.unit_rows(&units)?)
             }
         }
-    }
-
-    /// Queries about items that training judgements name, and queries about new items.
-    fn seen_items(
-        &self,
-        candidate: &Ranker,
-        data: &Dataset<'_>,
-        queries: &[u64],
-    ) -> Result<Option<Slicing>> {
-        let (Some(model), Supervision::Judgements(judgements)) =
-            (candidate.model(), data.supervision())
-        else {
-            return Ok(None);
-        };
-        let Some(seen) = model.seen_items(data.items())? else {
-            return Ok(None);
-        };
-        let is_seen = |query: &u64| {
-            let mut items = judgements.of(*query).iter();
-            match items.any(|(item, _)| seen[*item as usize]) {
-                true => "some".to_owned(),
-                false => "none".to_owned(),
-            }
-        };
-        let values: Vec<String> = queries.iter().map(is_seen).collect();
-        let cut = Slicing::by_value("relevant items in training", &values);
-        Ok(Some(cut.not_worse()))
     }
 }

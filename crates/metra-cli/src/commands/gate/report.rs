@@ -8,7 +8,6 @@ use metra::evaluate::{Comparison, Measure};
 use metra::experiment::{Decision, Gate as Found, Scores};
 use metra::model::SeenRows;
 use serde::Serialize;
-use std::process::ExitCode;
 
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -61,23 +60,6 @@ struct Regression {
     candidate: f64,
 }
 
-/// 0 to ship; 1 and 2 are errors of the command, and of its arguments.
-pub(super) fn exit_code(decision: Decision) -> ExitCode {
-    ExitCode::from(code(decision))
-}
-
-fn code(decision: Decision) -> u8 {
-    match decision {
-        Decision::Ship => 0,
-        Decision::NoEvidence => 3,
-        Decision::Worse => 4,
-        Decision::BelowMinimum => 5,
-        Decision::NothingToGain => 6,
-        Decision::WorseSlice => 7,
-        Decision::TrainedOn => 8,
-    }
-}
-
 impl Gate {
     pub(super) fn report(
         &self,
@@ -91,7 +73,7 @@ impl Gate {
         let [better_queries, equal_queries, worse_queries] = found.changed;
         Report {
             decision: found.decision.to_string(),
-            exit_code: code(found.decision),
+            exit_code: found.decision.exit_code(),
             words: found.decision.words().to_owned(),
             base: self.base.display().to_string(),
             candidate: self.candidate.display().to_string(),

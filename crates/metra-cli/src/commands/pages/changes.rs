@@ -10,7 +10,6 @@ use clap::Args;
 use metra_images::pages::{Described, Frame, Labelled, PageModel, Precision, Series, heat};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Ends with this where something changed, if asked to.
 const CHANGED: u8 = 3;
@@ -102,7 +101,7 @@ impl Measured {
 }
 
 impl Changes {
-    pub(super) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(super) fn run(&self, common: &Common) -> Result<u8> {
         ensure!(self.last != Some(0), "--last must be at least 1, but is 0");
         self.check_heat()?;
         let whole = Series::open(&self.place)?;
@@ -160,12 +159,11 @@ impl Changes {
         } else {
             self.print(&found, &model)?;
         }
-        let code = if self.exit_code && found.changed > 0 {
+        Ok(if self.exit_code && found.changed > 0 {
             CHANGED
         } else {
             0
-        };
-        Ok(ExitCode::from(code))
+        })
     }
 
     fn part(&self, series: Series) -> Series {

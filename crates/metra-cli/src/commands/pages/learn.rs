@@ -8,7 +8,6 @@ use clap::Args;
 use metra_images::pages::{Frame, PageModel, Series};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Learn which regions of a page matter from screenshots over time, without labels or with a few.
 ///
@@ -49,7 +48,7 @@ struct Learned {
 }
 
 impl Learn {
-    pub(super) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(super) fn run(&self, common: &Common) -> Result<u8> {
         let series = Series::open(&self.place)?;
         let labels = labels(self.labels.as_ref(), &series)?;
         let described = describe(&series, Frame::of(&series)?, self.lessons.grid)?;
@@ -71,7 +70,7 @@ impl Learn {
         };
         if common.json {
             print::json(&learned)?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(0);
         }
         print::fact(
             "series",
@@ -96,7 +95,7 @@ impl Learn {
         if let Some(path) = &self.heat {
             print::fact("heat map", &path.display().to_string())?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 }
 

@@ -11,7 +11,6 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use metra_images::pages::{Described, Frame, Labelled, Learning, PageModel, Series, read_labels};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Find the changes of a web page that matter, in screenshots taken over time.
 ///
@@ -35,7 +34,7 @@ enum Verb {
 }
 
 impl Pages {
-    pub(crate) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(crate) fn run(&self, common: &Common) -> Result<u8> {
         match &self.verb {
             Verb::Shoot(verb) => verb.run(common),
             Verb::Learn(verb) => verb.run(common),

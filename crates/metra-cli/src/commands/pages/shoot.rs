@@ -8,7 +8,6 @@ use clap::Args;
 use metra_images::pages::{Browser, Shot};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Take a screenshot of each address with a headless Chromium, as a cron line does.
@@ -63,7 +62,7 @@ struct Taken {
 const SIDES: std::ops::RangeInclusive<u32> = 16..=16_384;
 
 impl Shoot {
-    pub(super) fn run(&self, common: &Common) -> Result<ExitCode> {
+    pub(super) fn run(&self, common: &Common) -> Result<u8> {
         for (name, side) in [("width", self.width), ("height", self.height)] {
             let (least, most) = (SIDES.start(), SIDES.end());
             ensure!(
@@ -116,11 +115,7 @@ impl Shoot {
             }
         }
         let failed = all.iter().any(|taken| taken.error.is_some());
-        Ok(if failed {
-            ExitCode::FAILURE
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(u8::from(failed))
     }
 
     /// The folder of each address: the one asked for, or one in it by the address where there are several.

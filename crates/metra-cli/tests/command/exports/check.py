@@ -140,6 +140,19 @@ def safetensors(case, x):
     return x.astype(np.float64) @ tensors["weight"].T + tensors["bias"]
 
 
+def dense(case, x):
+    """As sentence-transformers reads the folder of its module Dense."""
+    from safetensors.numpy import load_file
+
+    with open(case["file"] + "/config.json") as file:
+        config = json.load(file)
+    tensors = load_file(case["file"] + "/model.safetensors")
+    assert sorted(tensors) == ["linear.bias", "linear.weight"]
+    assert tensors["linear.weight"].shape == (config["out_features"], config["in_features"])
+    assert config["bias"] and config["activation_function"] == "torch.nn.modules.linear.Identity"
+    return x.astype(np.float64) @ tensors["linear.weight"].T + tensors["linear.bias"]
+
+
 def order(case, x):
     """Scores of queries mapped by a matrix with items as they are, up to what belongs to a query."""
     y = npy(case, x)

@@ -95,7 +95,7 @@ fn embed(folder: &Folder, model: &str, side: &str, more: &[&str], to: &str) {
 
 #[test]
 #[ignore = "slow: reads files with packages of Python"]
-fn every_family_comes_back_from_onnx_faiss_npy_and_safetensors() {
+fn every_family_comes_back_from_maps_and_faiss() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     data(&folder);
@@ -140,6 +140,8 @@ fn every_family_comes_back_from_onnx_faiss_npy_and_safetensors() {
                 case("npy", &file, &plain, done["files"][1].clone());
                 let (_, file) = export("safetensors", &[]);
                 case("safetensors", &file, &plain, Value::Null);
+                let (_, file) = export("dense", &["--to", "sentence-transformers"]);
+                case("dense", &file, &plain, Value::Null);
             }
         }
     }
@@ -503,7 +505,7 @@ fn what_export_refuses_is_said_and_leaves_no_file() {
     );
     refused(
         "export low-rank-dot.safetensors -o m.bin",
-        "expected .faiss, .onnx",
+        "expected a name that ends in .onnx, ",
     );
     refused(
         "export low-rank-dot.safetensors -o m.onnx --items x.npy",

@@ -304,15 +304,16 @@ fn batch(
                 problem: "the matrix is not finite".into(),
             });
         }
-        if let Some(observer) = run.observer.as_deref_mut() {
-            observer.progress(&Progress {
-                step: cycles,
-                steps: settings.cycles,
-                loss: change,
-                ranking: None,
-                speed: cycles as f64 / began.elapsed().as_secs_f64().max(1e-9),
-                validation: None,
-            });
+        let is_enough = run.tell(&Progress {
+            step: cycles,
+            steps: settings.cycles,
+            loss: change,
+            ranking: None,
+            speed: cycles as f64 / began.elapsed().as_secs_f64().max(1e-9),
+            validation: None,
+        });
+        if is_enough {
+            break;
         }
     }
     run.facts.insert("cycles".into(), cycles as f64);

@@ -119,18 +119,16 @@ fn rounds(settings: &Mlr, pairs: &AllPairs<'_>, run: &mut Run<'_>) -> Result<Mat
                 problem: "the metric is not finite".into(),
             });
         }
-        if let Some(observer) = run.observer.as_deref_mut() {
-            observer.progress(&Progress {
-                step: done,
-                steps: settings.rounds,
-                loss: loss - product,
-                ranking: None,
-                speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
-                validation: None,
-            });
-        }
+        let is_enough = run.tell(&Progress {
+            step: done,
+            steps: settings.rounds,
+            loss: loss - product,
+            ranking: None,
+            speed: done as f64 / began.elapsed().as_secs_f64().max(1e-9),
+            validation: None,
+        });
         run.facts.insert("violated".into(), violated);
-        if violated <= settings.tolerance {
+        if is_enough || violated <= settings.tolerance {
             break;
         }
         solver.add(change, loss);

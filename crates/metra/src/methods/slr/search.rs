@@ -94,7 +94,7 @@ pub(super) fn search<P: Path>(
     }
     let began = Instant::now();
     let mut best: Option<(f64, Map, u64, f64)> = None;
-    for (number, ridge) in ridges.0.iter().enumerate() {
+    'ridges: for (number, ridge) in ridges.0.iter().enumerate() {
         run.check_stop()?;
         let mut state = path.begin(*ridge)?;
         let mut loss = 0.0;
@@ -112,7 +112,9 @@ pub(super) fn search<P: Path>(
             if best.as_ref().is_none_or(|(b, ..)| value > *b) {
                 best = Some((value, map, step, *ridge));
             }
-            tell(run, step, steps, loss, began, Some(value));
+            if tell(run, step, steps, loss, began, Some(value)) {
+                break 'ridges;
+            }
         }
     }
     let Some((_, map, step, ridge)) = best else {
@@ -126,12 +128,16 @@ pub(super) fn search<P: Path>(
 fn go<P: Path>(path: &P, ridge: f64, iterations: u64, run: &mut Run<'_>) -> Result<Map> {
     let began = Instant::now();
     let mut state = path.begin(ridge)?;
-    for iteration in 1..=iterations {
+    let mut done = 0;
+    while done < iterations {
         run.check_stop()?;
-        let loss = path.advance(ridge, &mut state, iteration, run.seed)?;
-        tell(run, iteration, iterations, loss, began, None);
+        done += 1;
+        let loss = path.advance(ridge, &mut state, done, run.seed)?;
+        if tell(run, done, iterations, loss, began, None) {
+            break;
+        }
     }
-    record(run, ridge, iterations);
+    record(run, ridge, done);
     path.map(ridge, &state)
 }
 
@@ -147,17 +153,15 @@ fn tell(
     loss: f64,
     began: Instant,
     validation: Option<f64>,
-) {
-    if let Some(observer) = run.observer.as_mut() {
-        observer.progress(&Progress {
-            step,
-            steps,
-            loss,
-            ranking: None,
-            speed: step as f64 / began.elapsed().as_secs_f64().max(1e-9),
-            validation,
-        });
-    }
+) -> bool {
+    run.tell(&Progress {
+        step,
+        steps,
+        loss,
+        ranking: None,
+        speed: step as f64 / began.elapsed().as_secs_f64().max(1e-9),
+        validation,
+    })
 }
 
 #[cfg(test)]
