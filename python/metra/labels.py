@@ -69,7 +69,7 @@ class LabelBudget:
 
     def __repr__(self) -> str:
         form = "{:>6}{:>10}{:>9}{:>8}   {:<28}{}"
-        lines = [form.format(*cells) for cells in [self._titles(), *self._cells()]]
+        lines = [form.format(*cells).rstrip() for cells in [self._titles(), *self._cells()]]
         return "\n".join([*lines, self.words])
 
     def _repr_html_(self) -> str:

@@ -55,10 +55,11 @@ impl Dataset<'_> {
             ..EvaluationOptions::default()
         };
         let mut evaluate_task = |task: &RetrievalTask<'_>| {
-            let (items, truth) = (task.items, task.truth);
             // What was embedded for the task is asked for block by block.
             static NEVER: AtomicBool = AtomicBool::new(false);
-            let queries = &Interruptible::new(task.queries, self.stop().unwrap_or(&NEVER));
+            let stop = self.stop().unwrap_or(&NEVER);
+            let queries = &Interruptible::new(task.queries, stop);
+            let (items, truth) = (&Interruptible::new(task.items, stop), task.truth);
             for (space, scores) in spaces.iter().zip(&mut scores) {
                 if let Ok(so_far) = scores {
                     let found = match &settings.rerank {

@@ -64,7 +64,7 @@ impl Method for Mlapg {
         }
         let dim = pairs.dim();
         let start = Mat::<f64>::identity(dim, dim);
-        let threshold = mean_distance(&pairs, &start, relevant + irrelevant);
+        let threshold = mean_distance(&pairs, &start, relevant + irrelevant)?;
         run.facts.insert("threshold".into(), threshold);
         let mut objective = Objective {
             stop: run,
@@ -107,7 +107,7 @@ fn matrix(point: &[f64], dim: usize) -> Mat<f64> {
 }
 
 /// Mean squared distance over relevant and irrelevant pairs.
-fn mean_distance(pairs: &AllPairs<'_>, metric: &Mat<f64>, count: u64) -> f64 {
+fn mean_distance(pairs: &AllPairs<'_>, metric: &Mat<f64>, count: u64) -> Result<f64> {
     struct Sum;
     impl QueryLoss for Sum {
         fn judge(&self, pairs: &[Pair], scores: &mut [f32]) -> f64 {
@@ -119,7 +119,8 @@ fn mean_distance(pairs: &AllPairs<'_>, metric: &Mat<f64>, count: u64) -> f64 {
         }
     }
     let between = faer::Scale(-2.0) * metric;
-    pairs.judge(metric.as_ref(), between.as_ref(), &Sum).loss / count as f64
+    let judged = pairs.judge(metric.as_ref(), between.as_ref(), &Sum)?;
+    Ok(judged.loss / count as f64)
 }
 
 /// Σ w log(1 + exp(y (d − μ))).
@@ -177,7 +178,7 @@ impl Composite for Objective<'_, '_, '_> {
         let between = faer::Scale(-2.0) * &metric;
         let judged = self
             .pairs
-            .judge(metric.as_ref(), between.as_ref(), &self.loss);
+            .judge(metric.as_ref(), between.as_ref(), &self.loss)?;
         for j in 0..dim {
             for i in 0..dim {
                 let crossed = judged.cross[(i, j)] + judged.cross[(j, i)];

@@ -244,7 +244,7 @@ fn evaluate(
         bias: form.bias,
         shares,
     };
-    let judged = pairs.judge(form.own.as_ref(), form.between.as_ref(), &hinge);
+    let judged = pairs.judge(form.own.as_ref(), form.between.as_ref(), &hinge)?;
     let square = dim * dim;
     let mut value = judged.loss;
     for j in 0..dim {

@@ -9,14 +9,15 @@
 //! two products more. Sums run in a fixed order on any number of threads.
 
 use super::training_space::{TrainingSpace, fetch};
-use crate::Result;
 use crate::data::{Corpus, RowId};
 use crate::dataset::Dataset;
 use crate::linalg::{RowBuf, Rows, accumulate_product, cross, mix};
 use crate::random::Stream;
 use crate::supervision::Relevance;
+use crate::{Error, Result};
 use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an item is to a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub(crate) struct AllPairs<'a> {
     found: Vec<RowId>,
     queries: RowBuf,
     items: RowBuf,
+    stop: Option<&'a AtomicBool>,
 }
 
 /// Queries whose scores with all items are held at once.
@@ -95,6 +97,7 @@ impl<'a> AllPairs<'a> {
             found,
             queries,
             items,
+            stop: data.stop(),
         })
     }
 
@@ -142,13 +145,13 @@ impl<'a> AllPairs<'a> {
         pairs
     }
 
-    /// A loss at the scores of A and B (both symmetric), with its slopes.
+    /// A loss at the scores of A and B (both symmetric), with its slopes, until somebody asks to stop.
     pub(crate) fn judge(
         &self,
         own: MatRef<'_, f64>,
         between: MatRef<'_, f64>,
         loss: &dyn QueryLoss,
-    ) -> Judged {
+    ) -> Result<Judged> {
         let dim = self.dim();
         let of_queries = squares(self.queries.rows(), own);
         let of_items = squares(self.items.rows(), own);
@@ -164,6 +167,9 @@ impl<'a> AllPairs<'a> {
         let mut by_query = Vec::with_capacity(self.queries.len());
         let mut scores = Vec::new();
         for first in (0..self.queries.len()).step_by(BLOCK) {
+            if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Error::Interrupted);
+            }
             let end = (first + BLOCK).min(self.queries.len());
             scores.resize((end - first) * count, 0.0);
             let mut mixed = RowBuf::zeros(end - first, dim);
@@ -213,7 +219,7 @@ impl<'a> AllPairs<'a> {
         judged.total = by_query.iter().sum();
         weighted(self.queries.rows(), &by_query, &mut judged.own);
         weighted(self.items.rows(), &by_item, &mut judged.own);
-        judged
+        Ok(judged)
     }
 }
 
@@ -304,7 +310,7 @@ mod tests {
     fn assert_slopes(all: &AllPairs<'_>) {
         let dim = all.dim();
         let (own, between) = (symmetric(dim, 1), symmetric(dim, 2));
-        let found = all.judge(own.as_ref(), between.as_ref(), &Squares);
+        let found = all.judge(own.as_ref(), between.as_ref(), &Squares).unwrap();
         let value = |own: &Mat<f64>, between: &Mat<f64>| {
             // By the definition, pair by pair, in f64.
             let (queries, items) = (wide(all.queries.rows()), wide(all.items.rows()));

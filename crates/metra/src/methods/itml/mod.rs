@@ -282,6 +282,10 @@ fn batch(
         run.check_stop()?;
         let before = dual.multipliers.clone();
         for (number, v) in pairs.differences.rows().iter().enumerate() {
+            // Of many columns a hundred pairs take a tenth of a second.
+            if number.is_multiple_of(128) {
+                run.check_stop()?;
+            }
             let distance = mapped(&matrix, v, &mut product);
             let similar = pairs.similar[number];
             let factor = project(&mut dual, number, similar, distance, settings.gamma);

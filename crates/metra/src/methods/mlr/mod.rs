@@ -109,7 +109,7 @@ fn rounds(settings: &Mlr, pairs: &AllPairs<'_>, run: &mut Run<'_>) -> Result<Mat
     let mut done = 0;
     while done < settings.rounds {
         run.check_stop()?;
-        let (change, loss) = most_violated(settings.loss, pairs, &metric);
+        let (change, loss) = most_violated(settings.loss, pairs, &metric)?;
         done += 1;
         let product: f64 = inner(&metric, &change);
         let violated = loss - product - slack;
@@ -140,15 +140,19 @@ fn rounds(settings: &Mlr, pairs: &AllPairs<'_>, run: &mut Run<'_>) -> Result<Mat
 }
 
 /// Ψ and Δ of the rankings that violate most under a metric.
-fn most_violated(loss: RankingLoss, pairs: &AllPairs<'_>, metric: &Mat<f64>) -> (Mat<f64>, f64) {
+fn most_violated(
+    loss: RankingLoss,
+    pairs: &AllPairs<'_>,
+    metric: &Mat<f64>,
+) -> Result<(Mat<f64>, f64)> {
     let between = faer::Scale(-2.0) * metric;
     let violators = Violators {
         loss,
         share: 1.0 / pairs.queries() as f64,
     };
-    let judged = pairs.judge(metric.as_ref(), between.as_ref(), &violators);
+    let judged = pairs.judge(metric.as_ref(), between.as_ref(), &violators)?;
     let change = &judged.own - &judged.cross - judged.cross.transpose();
-    (change, judged.loss)
+    Ok((change, judged.loss))
 }
 
 /// Gives each item of a query what ψ(q, best) − ψ(q, violator) weighs its squared distance by.
