@@ -29,6 +29,28 @@ from .evaluation import (
     evaluate as evaluate,
     verification as verification,
 )
+from .exports import (
+    export as export,
+)
+from .labels import (
+    Clicks as Clicks,
+    LabelBudget as LabelBudget,
+    budget as budget,
+    clicks as clicks,
+)
+from .plots import (
+    plot_cmc as plot_cmc,
+    plot_det as plot_det,
+    plot_embedding as plot_embedding,
+    plot_gains as plot_gains,
+    plot_history as plot_history,
+    plot_precision as plot_precision,
+    plot_roc as plot_roc,
+)
+from .release import (
+    Gate as Gate,
+    gate as gate,
+)
 from .learners import (
     Adapter as Adapter,
     Attributes as Attributes,
@@ -64,15 +86,6 @@ from .learners import (
     Whitening as Whitening,
     Xqda as Xqda,
     from_model as from_model,
-)
-from .plots import (
-    plot_cmc as plot_cmc,
-    plot_det as plot_det,
-    plot_embedding as plot_embedding,
-    plot_gains as plot_gains,
-    plot_history as plot_history,
-    plot_precision as plot_precision,
-    plot_roc as plot_roc,
 )
 
 def load(path: Any) -> Model: ...

@@ -17,8 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide"
-PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", GUIDE / "python.md", GUIDE / "pgvector.md"]
-PAGES += [GUIDE / "from-metric-learn.md"]
+PAGES = [ROOT / "python" / "README.md", GUIDE / "python.md", GUIDE / "pgvector.md", GUIDE / "from-metric-learn.md"]
 
 
 def examples() -> dict[str, str]:

@@ -77,6 +77,7 @@ def stubs() -> dict[str, str]:
     imports = "from typing import Any, Literal\n\n"
     imports += "from ._estimator import MetricLearner as MetricLearner\n"
     imports += "from ._make import from_model as from_model\n\n"
+    modules = sorted({*metra._LAZY.values()} - {"learners", "stores"})
     package = [
         "from typing import Any",
         "",
@@ -84,12 +85,10 @@ def stubs() -> dict[str, str]:
         "from ._metra import (",
         *(f"    {name} as {name}," for name in sorted({*metra.__all__} & {*vars(metra._metra)} - {*metra._LAZY, "plan"})),
         ")",
-        *lazy("comparison"),
-        *lazy("evaluation"),
+        *(line for module in modules for line in lazy(module)),
         "from .learners import (",
         *(f"    {name} as {name}," for name in sorted(["MetricLearner", "from_model", *classes])),
         ")",
-        *lazy("plots"),
         "",
         "def load(path: Any) -> Model: ...",
         "def plan(",

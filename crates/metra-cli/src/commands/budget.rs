@@ -9,7 +9,7 @@ use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
 use anyhow::{Result, ensure};
 use clap::Args;
-use metra::experiment::{BudgetCurve, BudgetPoint, Experiment, Forecast, HoldOut, LabelBudget};
+use metra::experiment::{BudgetCurve, BudgetPoint, Experiment, HoldOut, LabelBudget};
 use serde::Serialize;
 
 /// See how quality grows with the number of labels, and what twice as many would bring.
@@ -133,21 +133,11 @@ impl Budget {
                 gain: forecast.gain,
                 reach: forecast.reach,
                 flat: forecast.flat,
-                words: words(&forecast, &measure),
+                words: forecast.words(curve.measure),
             }),
             measure,
         }
     }
-}
-
-fn words(forecast: &Forecast, measure: &str) -> String {
-    let Forecast { gain, reach, flat } = forecast;
-    let head = if *flat {
-        "flat: no evidence that the last doubling helped; "
-    } else {
-        ""
-    };
-    format!("{head}twice the labels would bring about {gain:+.4} ± {reach:.4} {measure}")
 }
 
 impl Report {

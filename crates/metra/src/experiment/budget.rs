@@ -74,6 +74,19 @@ pub struct Forecast {
     pub flat: bool,
 }
 
+impl Forecast {
+    /// The forecast in a sentence.
+    pub fn words(&self, measure: Measure) -> String {
+        let Forecast { gain, reach, flat } = self;
+        let head = if *flat {
+            "flat: no evidence that the last doubling helped; "
+        } else {
+            ""
+        };
+        format!("{head}twice the labels would bring about {gain:+.4} ± {reach:.4} {measure}")
+    }
+}
+
 /// The curve.
 #[derive(Debug, Clone)]
 pub struct BudgetCurve {

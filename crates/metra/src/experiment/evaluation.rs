@@ -71,6 +71,8 @@ impl Dataset<'_> {
                     };
                     match found {
                         Ok(found) => so_far.extend(task.ids, |unit| self.cluster(unit), &found),
+                        // What one score cannot rank, others may; Ctrl-C ends them all.
+                        Err(Error::Interrupted) => return Err(Error::Interrupted),
                         Err(error) => *scores = Err(error),
                     }
                 }

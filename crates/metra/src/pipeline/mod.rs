@@ -173,7 +173,9 @@ impl Pipeline {
             map?
         };
         let fitted = self.assemble(data.dim(), steps, map, run)?;
-        if let Some(checkpoint) = &run.checkpoint {
+        // A fit that was ended early is not done: its state is in the checkpoint, to go on from.
+        let is_enough = run.observer.as_deref().is_some_and(Observer::is_enough);
+        if let Some(checkpoint) = run.checkpoint.as_ref().filter(|_| !is_enough) {
             checkpoint.finish(fit, fitted.encode()?)?;
         }
         Ok(fitted)

@@ -106,6 +106,9 @@ pub(crate) fn descend<D: Descent>(
             speed: (done - first) as f64 / began.elapsed().as_secs_f64().max(1e-9),
             validation,
         });
+        if is_enough && validation.is_none() {
+            _ = best.validate(descent, &state, done, run)?;
+        }
         if is_enough || outcome.finished || best.missed >= schedule.patience {
             break;
         }
@@ -324,16 +327,20 @@ mod tests {
 
     #[test]
     fn whoever_observes_can_end_it() {
-        for (validated, kept) in [(true, 10), (false, 17)] {
-            let mut first = |map: &Map| Ok(map.input_dim().unwrap() as f64);
-            let mut observer = Until(17, 0);
+        // The state at the end is validated too: after 17 steps it is the best, after 23 that of step 20 is.
+        for (validated, end, kept) in [(true, 17, 17), (true, 23, 20), (false, 17, 17)] {
+            let mut first = |map: &Map| Ok(-(map.input_dim().unwrap() as f64 - 20.0).abs());
+            let mut observer = Until(end, 0);
             let mut run = Run {
                 observer: Some(&mut observer),
                 validate: validated.then_some(&mut first as &mut Validate<'_>),
                 ..Run::default()
             };
             let map = descend(Schedule::of(100), &mut Count, 0, &mut run).unwrap();
-            assert_eq!((map.input_dim(), run.facts["steps"]), (Some(kept), 17.0));
+            assert_eq!(
+                (map.input_dim(), run.facts["steps"]),
+                (Some(kept), end as f64)
+            );
         }
     }
 
