@@ -23,8 +23,10 @@ def as_rows(vectors: Any) -> np.ndarray:
     """
     array = np.asanyarray(unpacked(vectors))
     if array.ndim != 2:
-        shape = " × ".join(str(size) for size in array.shape) or "a single value"
-        raise ValueError(f"expected one vector a row (2 dimensions), but found {shape}")
+        hint = "; one vector alone is [vector], or X[:1]" if array.ndim == 1 and len(array) else ""
+        raise ValueError(
+            f"expected one vector a row, an array of 2 dimensions, but found the shape {array.shape}{hint}"
+        )
     return np.ascontiguousarray(array, dtype=working_type(array.dtype))
 
 

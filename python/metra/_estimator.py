@@ -169,7 +169,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         order["keep"] = on_interrupt == "keep"
         if checkpoint is not None:
             order["checkpoint"] = (os.fspath(checkpoint), float(checkpoint_every))
-        with watcher(type(self).__name__, self.verbose, callback) as tell, _own_names():
+        with watcher(type(self).__name__, self.verbose, callback) as tell, own_names():
             found = _metra.train(order, X, queries, supervised_by, tell)
         if found["ended_early"]:
             warnings.warn(
@@ -180,8 +180,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.history_ = found["history"]
         last = [moment["step"] for moment in self.history_[-1:]]
         self.n_iter_ = int(self.model_.facts.get("steps", *last or [1]))
-        self.trials_ = [{**t, "settings": _python_settings(t["settings"])} for t in found["trials"]]
-        self.chosen_ = _python_settings(found["settings"])
+        self.trials_ = [{**t, "settings": python_settings(t["settings"])} for t in found["trials"]]
+        self.chosen_ = python_settings(found["settings"])
         self.sizes_ = dict(zip(("train", "validation", "test"), found["sizes"]))
         self.test_ = Verdicts(found["test"])
         self.test_seen_ = Verdicts(found["seen"])
@@ -381,15 +381,11 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "there is no such matrix: expected one linear map compared by euclid, but found "
                 f"score {model.score}"
             )
-        if not hasattr(self, "components_"):
-            if self._takes_kernel():
-                raise ValueError("there is no such matrix: a kernel's map is not linear")
-            if model.prepare != "none":
-                raise ValueError(
-                    f"there is no such matrix: the preparation {model.prepare} is not linear"
-                )
-            return np.eye(self.n_features_in_, dtype=np.float32)
-        return self.components_.T @ self.components_
+        try:
+            linear = model.linear_part()
+        except _metra.MetraError as error:
+            raise ValueError(f"there is no such matrix: {error}") from None
+        return linear.T @ linear
 
     def search(
         self,
@@ -517,7 +513,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 @contextlib.contextmanager
-def _own_names() -> Iterator[None]:
+def own_names() -> Iterator[None]:
     """Errors about parameters, with the names that they have in Python."""
     try:
         yield
@@ -528,7 +524,7 @@ def _own_names() -> Iterator[None]:
         raise _metra.ParameterError(parameter_name(name) + separator + rest) from None
 
 
-def _python_settings(settings: dict[str, str]) -> dict[str, Any]:
+def python_settings(settings: dict[str, str]) -> dict[str, Any]:
     return {parameter_name(name): python_value(text) for name, text in settings.items()}
 
 

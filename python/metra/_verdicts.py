@@ -17,30 +17,47 @@ _COLUMNS = (
 )
 
 
+def pandas() -> Any:
+    """The library of data frames, which is an optional extra."""
+    try:
+        import pandas as library
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install metra[frames]") from error
+    return library
+
+
 class Verdicts(list[dict[str, Any]]):
     """Differences between two rankings, one dictionary a measure; they show as a table."""
 
     @property
     def frame(self) -> Any:
         """A pandas data frame, one row a measure."""
-        import pandas
-
-        return pandas.DataFrame(list(self)).set_index("measure")
+        return pandas().DataFrame(list(self)).set_index("measure")
 
     def __repr__(self) -> str:
         if not self:
             return "[]"
-        form = "{measure:10}{base:>8.4f}{learned:>9.4f}{difference:>+10.4f}   "
-        form += "[{low:+.4f}, {high:+.4f}]  {verdict}"
-        head = f"{'':10}{'base':>8}{'learned':>9}{'gain':>10}   95 % interval ({self[0]['queries']} queries)"
-        return "\n".join([head, *(form.format(**row) for row in self)])
+        names = [named(row) for row in self]
+        width = max(10, *(len(name) + 1 for name in names))
+        form = "{base:>8.4f}{learned:>9.4f}{difference:>+10.4f}   [{low:+.4f}, {high:+.4f}]  {verdict}"
+        counts = {row["queries"] for row in self}
+        of = f" ({self[0]['queries']} queries)" if len(counts) == 1 else ""
+        head = f"{'':{width}}{'base':>8}{'learned':>9}{'gain':>10}   95 % interval{of}"
+        return "\n".join([head, *(f"{n:{width}}" + form.format(**r) for n, r in zip(names, self))])
 
     def _repr_html_(self) -> str:
         titles = ["", *(title for title, _, _ in _COLUMNS)]
         rows = [
-            [row["measure"], *(form.format(row[key]) for _, key, form in _COLUMNS)] for row in self
+            [named(row), *(form.format(row[key]) for _, key, form in _COLUMNS)] for row in self
         ]
         return html_table(titles, rows)
+
+
+def named(row: dict[str, Any]) -> str:
+    """What a difference is of: a measure, or a slice of the queries."""
+    if "by" not in row:
+        return str(row["measure"])
+    return f"{row['by']} {row['value']} ({row['queries']} queries)"
 
 
 def html_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,6 +12,7 @@ from . import _metra
 from ._names import class_name, library_name, parameter_name
 from ._progress import watcher
 from ._supervision import supervision
+from ._verdicts import pandas
 from ._words import listed, threads
 
 
@@ -123,9 +124,7 @@ class Comparison:
     @property
     def frame(self) -> Any:
         """The rows as a pandas data frame, best first, by method."""
-        import pandas
-
-        return pandas.DataFrame(self.rows()).set_index("method")
+        return pandas().DataFrame(self.rows()).set_index("method")
 
     def report(self, path: Any = None) -> str:
         """The report as one HTML page, written to `path` where one is given."""

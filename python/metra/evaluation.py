@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _metra
 from ._supervision import supervision
-from ._verdicts import Verdicts, html_table
+from ._verdicts import Verdicts, html_table, pandas
 from ._words import listed, score_name, threads
 
 
@@ -69,9 +69,7 @@ class Evaluation(Mapping[str, float]):
     @property
     def frame(self) -> Any:
         """A pandas data frame, one row a query, one column a measure."""
-        import pandas
-
-        return pandas.DataFrame(self._values, index=pandas.Index(self.queries, name="query"))
+        return pandas().DataFrame(self._values, index=pandas().Index(self.queries, name="query"))
 
     def _repr_html_(self) -> str:
         rows = [[measure, f"{self[measure]:.4f}"] for measure in self]
@@ -304,9 +302,7 @@ class Verification:
     @property
     def frame(self) -> Any:
         """A pandas data frame, one row a rate."""
-        import pandas
-
-        return pandas.DataFrame(self.points).set_index("asked")
+        return pandas().DataFrame(self.points).set_index("asked")
 
     def _cells(self) -> list[list[str]]:
         forms = (

@@ -79,8 +79,19 @@ def export(
         "table": table,
         "column": column,
         "id_column": id_column,
-        "ids": None if ids is None else np.asarray(ids, dtype=np.int64).tolist(),
+        "ids": None if ids is None else _whole(ids),
         "cameras": cameras,
     }
     found = getattr(model, "model_", model)
+    if not isinstance(found, _metra.Model):
+        raise _metra.ParameterError(f"expected a model or a fitted estimator, but found {model!r}")
+    if plan is not None and not isinstance(plan, _metra.Plan):
+        raise _metra.ParameterError(f"plan must be a Plan, as metra.plan gives it, but is {plan!r}")
     return [Path(file) for file in _metra.export(found, os.fspath(path), wish, plan, items)]
+
+
+def _whole(ids: Any) -> list[int]:
+    array = np.asarray(ids)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and array.max() > 2**63 - 1):
+        raise _metra.ParameterError("ids must be whole numbers, one an item: FAISS knows no others")
+    return list(array.tolist())

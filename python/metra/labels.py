@@ -6,14 +6,16 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from . import _metra
 from ._progress import watcher
 from ._supervision import supervision
-from ._verdicts import html_table
+from ._verdicts import html_table, pandas
 
 
 @dataclass(frozen=True)
@@ -29,26 +31,20 @@ class LabelBudget:
     measure, base : str
         What was measured, and the baseline.
     settings : dict
-        Settings of all fits.
+        Settings of all fits, by the names of parameters.
     forecast : tuple (gain, reach, flat), optional
         What twice the labels would bring, give or take, and whether even the last doubling showed no
         gain; None where too few shares could be learned from.
+    words : str
+        The forecast in a sentence.
     """
 
     points: list[dict[str, Any]]
     measure: str
     base: str
-    settings: dict[str, str]
+    settings: dict[str, Any]
     forecast: tuple[float, float, bool] | None
-
-    @property
-    def words(self) -> str:
-        """The forecast in a sentence."""
-        if self.forecast is None:
-            return "too few shares could be learned from to say what more labels would bring"
-        gain, reach, flat = self.forecast
-        head = "flat: no evidence that the last doubling helped; " if flat else ""
-        return f"{head}twice the labels would bring about {gain:+.4f} ± {reach:.4f} {self.measure}"
+    words: str
 
     def _cells(self) -> list[list[str]]:
         rows = []
@@ -78,8 +74,6 @@ class LabelBudget:
     @property
     def frame(self) -> Any:
         """A pandas data frame, one row a share."""
-        import pandas
-
         rows = [
             {
                 "share": point["share"],
@@ -94,7 +88,7 @@ class LabelBudget:
             }
             for point in self.points
         ]
-        return pandas.DataFrame(rows).set_index("share")
+        return pandas().DataFrame(rows).set_index("share")
 
 
 def budget(
@@ -120,8 +114,8 @@ def budget(
 
     Parameters
     ----------
-    estimator : estimator
-        The method with its parameters; it is not changed.
+    estimator : estimator or str
+        The method with its parameters, which is not changed; or its name.
     X, y, queries, qrels, cameras, query_cameras
         Vectors and what is similar, as `fit` takes them.
     halvings : int, default=4
@@ -147,17 +141,29 @@ def budget(
     >>> [point["share"] for point in curve.points]
     [0.25, 0.5, 1.0]
     """
-    order = getattr(estimator, "_order", None)
-    if order is None:
+    from ._estimator import MetricLearner, own_names, python_settings
+    from ._names import class_name
+
+    if isinstance(estimator, str):
+        from . import learners
+
+        known = {entry["name"] for entry in _metra.methods()}
+        if estimator not in known:
+            raise _metra.ParameterError(
+                f"expected an estimator or the name of a method, but found {estimator!r}"
+            )
+        estimator = getattr(learners, class_name(estimator))()
+    if not isinstance(estimator, MetricLearner):
         raise ValueError(f"expected an estimator of metra, but found {estimator!r}")
-    order = order()
-    for name, share in (("validation", validation), ("test", test)):
-        order[name] = order[name] or float(share)
-    if order["holdout"] == "none":
-        order["holdout"] = estimator.holdout
+    held_out = {"validation": validation, "test": test}
+    estimator = clone(estimator)
+    estimator.set_params(**{n: getattr(estimator, n) or share for n, share in held_out.items()})
+    order = estimator._order()
     said = supervision(y, queries=queries, qrels=qrels, cameras=cameras, query_cameras=query_cameras)
-    with watcher("budget", estimator.verbose, callback) as tell:
+    with watcher("budget", estimator.verbose, callback) as tell, own_names():
         found = _metra.label_budget(order, X, queries, said, halvings, draws, tell)
+    found["settings"] = python_settings(found["settings"])
+    found["words"] = found["words"] or "too few shares could be learned from to say what more would bring"
     return LabelBudget(**found)
 
 
@@ -188,9 +194,7 @@ class Clicks:
     @property
     def frame(self) -> Any:
         """A pandas data frame, one row a pair."""
-        import pandas
-
-        return pandas.DataFrame(self.pairs)
+        return pandas().DataFrame(self.pairs)
 
     def rows(self, queries: Sequence[Any], items: Sequence[Any]) -> np.ndarray:
         """The judgements by row numbers, as ``fit(qrels=)`` takes them.
@@ -205,14 +209,19 @@ class Clicks:
         ndarray of shape (n_judgements, 3)
             Query, item and grade; pairs whose query or item is not among them are left out.
         """
-        places = [{str(name): row for row, name in enumerate(names)} for names in (queries, items)]
+        places = [_places("queries", queries), _places("items", items)]
         rows = [
             (places[0][pair["query"]], places[1][pair["item"]], pair["grade"])
             for pair in self.pairs
             if pair["query"] in places[0] and pair["item"] in places[1]
         ]
         if not rows:
-            raise _metra.DataError("no query and item of the log are among those given")
+            left_out = f"; {self.queries_left_out} of {self.queries} queries of the log had fewer than "
+            left_out += "min_sessions sessions" if self.queries_left_out else ""
+            raise _metra.DataError(
+                "no query and item of the log are among those given"
+                + (left_out if self.queries_left_out else "")
+            )
         return np.asarray(rows, dtype=np.int64)
 
 
@@ -260,6 +269,8 @@ def clicks(
         given: Any = os.fspath(log)
     else:
         given = [_session(number, session) for number, session in enumerate(log)]
+        if not given:
+            raise _metra.DataError("expected sessions, but the log has none")
     found = _metra.clicks(given, min_sessions, smoothing, list(grades), eta)
     if found.pop("assumed"):
         warnings.warn(
@@ -275,16 +286,29 @@ def clicks(
     return Clicks(qrels=qrels, pairs=pairs, **found)
 
 
+def _places(what: str, names: Sequence[Any]) -> dict[str, int]:
+    found = {str(name): row for row, name in enumerate(names)}
+    if len(found) < len(names):
+        raise _metra.DataError(f"{what} must be known by an identifier each, but some have the same")
+    return found
+
+
 def _session(number: int, session: Any) -> tuple[str, list[str], list[str]]:
     if isinstance(session, Mapping):
-        session = [session.get(name) for name in ("query", "shown", "clicked")]
+        session = (session.get("query"), session.get("shown"), session.get("clicked", ()))
     try:
         query, shown, clicked = session
-        if query is None or isinstance(shown, str) or isinstance(clicked, str):
+        if isinstance(shown, str) or isinstance(clicked, str):
             raise TypeError
-        return str(query), [str(item) for item in shown], [str(item) for item in clicked]
+        return _name(query), [_name(item) for item in shown], [_name(item) for item in clicked]
     except (TypeError, ValueError):
         raise _metra.DataError(
-            f"session {number}: expected a query, the items shown and the items clicked, but found "
-            f"{session!r}"
+            f"session {number}: expected a query, the items shown and the items clicked, known by texts or "
+            f"whole numbers, but found {session!r}"
         ) from None
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, (str, Integral)) or isinstance(name, bool):
+        raise TypeError
+    return str(name)

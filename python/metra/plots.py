@@ -115,7 +115,7 @@ def plot_det(verifications: Any, *, ax: Any = None) -> Any:
     """
     from statistics import NormalDist
 
-    place = np.vectorize(NormalDist().inv_cdf)
+    place = np.vectorize(NormalDist().inv_cdf, otypes=[float])
     ax = _axes(ax)
     found = {"": verifications} if isinstance(verifications, Verification) else dict(verifications)
     ends = []
@@ -126,7 +126,7 @@ def plot_det(verifications: Any, *, ax: Any = None) -> Any:
         ends.append((false[drawn], missed))
     ticks = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
     for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
-        values = np.concatenate([end[side] for end in ends])
+        values = np.concatenate([np.empty(0), *(end[side] for end in ends)])
         if len(values):
             near = ticks[(ticks >= values.min() / 3) & (ticks <= min(3 * values.max(), 0.995))]
             limits = place(np.array([values.min() / 1.2, min(1.2 * values.max(), 0.995)]))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _metra
-from ._verdicts import Verdicts, html_table
+from ._verdicts import Verdicts, html_table, pandas
 from .evaluation import metric_of, ranked, question_of
 
 
@@ -75,6 +75,8 @@ class Gate:
         worse += [f"{row['by']} {row['value']}" for row in self.slices if row["verdict"] == "worse"]
         if worse:
             lines.append(f"WORSE     {', '.join(worse)}")
+        if self.slices:
+            lines += ["", repr(self.slices)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -100,10 +102,8 @@ class Gate:
     @property
     def frame(self) -> Any:
         """A pandas data frame: all queries in the first row, then one row a slice."""
-        import pandas
-
         rows = [{"slice": name, **row} for name, row in self._rows()]
-        return pandas.DataFrame(rows).drop(columns=["by", "value"], errors="ignore").set_index("slice")
+        return pandas().DataFrame(rows).drop(columns=["by", "value"], errors="ignore").set_index("slice")
 
 
 def gate(
@@ -182,9 +182,14 @@ def gate(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    rows = len(X if queries is None else queries)
+    if slices is not None and not isinstance(slices, Mapping):
+        raise ValueError(
+            'slices must be a mapping of names to one value a row, such as {"tenant": tenants}, but is '
+            f"{type(slices).__name__}"
+        )
     cuts = []
     for name, values in (slices or {}).items():
+        rows = len(X if queries is None else queries)
         values = np.asarray(values)
         if values.shape != (rows,):
             raise ValueError(
@@ -206,7 +211,6 @@ def gate(
         metric_of(candidate),
         *ranked(X, y, queries, qrels, gallery, cameras, query_cameras),
     )
-    found.pop("ship")
     for name in ("beside", "slices"):
         found[name] = Verdicts(found[name])
     return Gate(**{**found, "changed": tuple(found["changed"])})

@@ -62,10 +62,12 @@ fn python<'py>(py: Python<'py>, curve: &BudgetCurve) -> PyResult<Bound<'py, PyDi
     out.set_item("points", points.collect::<PyResult<Vec<_>>>()?)?;
     out.set_item("base", curve.base.to_string())?;
     out.set_item("settings", &curve.chosen.settings)?;
+    let words = curve.forecast.map(|found| found.words(curve.measure));
     let forecast = curve
         .forecast
         .map(|found| (found.gain, found.reach, found.flat));
     out.set_item("forecast", forecast)?;
+    out.set_item("words", words)?;
     out.set_item("measure", measure)?;
     Ok(out)
 }

@@ -10,11 +10,12 @@ use metra::Dataset;
 use metra::data::{Corpus, Groups, Storage};
 use metra::evaluate::{
     Bootstrap, Empty, EvaluationOptions, GradeGain, Measure, ReIdentification, Ties, evaluate,
-    paired_bootstrap,
+    evaluate_reranked, paired_bootstrap,
 };
 use metra::experiment::{Classifier, EvaluationSettings, Protocol, Scores};
 use metra::internal::{Interruptible, JoinedCorpus};
 use metra::model::{Chain, Embedding, Side, Space, embed_corpus};
+use metra::search::Rerank;
 use metra::supervision::{Labels, Supervision};
 use metra::{Error, Result};
 use pyo3::prelude::*;
@@ -42,7 +43,29 @@ pub(crate) struct Question {
 pub(crate) struct Ranked<'a> {
     pub(crate) arrays: Arrays<'a>,
     pub(crate) supervision: SupervisionInput,
-    pub(crate) gallery: Option<(Numbers<'a>, SupervisionInput)>,
+    pub(crate) gallery: Option<(Numbers<'a>, &'a SupervisionInput)>,
+}
+
+/// Vectors that are searched, with what is known of them.
+pub(crate) type Gallery<'py> = (Given<'py>, SupervisionInput);
+
+impl<'a> Ranked<'a> {
+    pub(crate) fn new(
+        items: &'a Given<'_>,
+        queries: Option<&'a Given<'_>>,
+        supervision: SupervisionInput,
+        gallery: Option<&'a Gallery<'_>>,
+    ) -> PyResult<Self> {
+        let read = |(given, known): &'a Gallery<'_>| Ok::<_, PyErr>((given.numbers()?, known));
+        Ok(Ranked {
+            arrays: Arrays {
+                items: items.numbers()?,
+                queries: queries.map(Given::numbers).transpose()?,
+            },
+            supervision,
+            gallery: gallery.map(read).transpose()?,
+        })
+    }
 }
 
 /// A model and a score: either or both, the vectors as they are where there is no model.
@@ -59,21 +82,12 @@ pub(crate) fn judge<'py>(
     items: Given<'py>,
     queries: Option<Given<'py>>,
     supervision: SupervisionInput,
-    gallery: Option<(Given<'py>, SupervisionInput)>,
+    gallery: Option<Gallery<'py>>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (gallery, gallery_supervision) = gallery.unzip();
-    let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
-    let ranked = Ranked {
-        arrays: Arrays {
-            items: items.numbers()?,
-            queries: queries.as_ref().map(Given::numbers).transpose()?,
-        },
-        supervision,
-        gallery: gallery.zip(gallery_supervision),
-    };
+    let ranked = Ranked::new(&items, queries.as_ref(), supervision, gallery.as_ref())?;
     let scores = work(py, question.threads, callback.as_ref(), |channel| {
-        ranked.scores(&question, &metric, channel.stop(), &mut |_, _| Ok(()))
+        ranked.scores(&question, &metric, None, channel.stop(), &mut |_, _| Ok(()))
     })?;
     let out = PyDict::new(py);
     let measures = scores.measures();
@@ -90,17 +104,18 @@ pub(crate) fn judge<'py>(
 }
 
 impl Ranked<'_> {
-    /// What a metric's ranking scores, until `stop` is set. `look` sees the data set with the scores, where
-    /// there is no gallery.
+    /// What a metric's ranking scores, until `stop` is set. Vectors as they are are read as `read_as` reads
+    /// them, where that is given. `look` sees the data set with the scores, where there is no gallery.
     pub(crate) fn scores(
         &self,
         question: &Question,
         (model, score): &Metric,
+        read_as: Option<&Model>,
         stop: &AtomicBool,
         look: &mut dyn FnMut(&Dataset<'_>, &Scores) -> Result<()>,
     ) -> Result<Scores> {
         let model = model.as_ref().map(|model| model.get());
-        let rule = model.map_or(Rule::Judge, Model::rule);
+        let rule = model.or(read_as).map_or(Rule::Judge, Model::rule);
         let chain = chain_of(model, read(score.as_ref())?, self.arrays.items.dim())?;
         if let Some((gallery, gallery_supervision)) = &self.gallery {
             let items = Vectors::read(self.arrays.items, &rule)?;
@@ -108,8 +123,9 @@ impl Ranked<'_> {
             let gallery = Vectors::read(*gallery, &same)?;
             let (items, gallery) = (items.corpus()?, gallery.corpus()?);
             let items = Interruptible::new(&items, stop);
+            let gallery = Interruptible::new(&gallery, stop);
             let rows = (&items as &dyn Corpus, &self.supervision);
-            let gallery = (&gallery as &dyn Corpus, gallery_supervision);
+            let gallery = (&gallery as &dyn Corpus, *gallery_supervision);
             return against(question, &chain, rows, gallery, stop);
         }
         let (arrays, names) = (&self.arrays, chain.group_names());
@@ -282,7 +298,11 @@ fn across_cameras(
     let truth = ReIdentification::new(&labels, &groups, &searched, &gallery_groups)?;
     let space = Embedding::space(chain);
     let left = Interruptible::new(left.corpus(), stop);
-    let found = evaluate(space, &left, right.corpus(), &truth, &options)?;
+    let right = Interruptible::new(right.corpus(), stop);
+    let found = match read::<Rerank>(question.rerank.as_ref())? {
+        None => evaluate(space, &left, &right, &truth, &options)?,
+        Some(rerank) => evaluate_reranked(&rerank, space, &left, &right, None, &truth, &options)?,
+    };
     let ids: Vec<u64> = (0..rows.len()).collect();
     let class = |row: u64| u64::from(labels.of()[row as usize]);
     Ok(Scores::of(&ids, class, &found))

@@ -1,6 +1,6 @@
 //! A model's map as a file for other programs: what `metra export` writes.
 
-use crate::errors::from_stores;
+use crate::errors::{from_stores, raised};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::vectors::{Given, Names, Numbers, Vectors};
@@ -40,6 +40,13 @@ pub(crate) fn export(
     plan: Option<Py<Plan>>,
     items: Option<Given<'_>>,
 ) -> PyResult<Vec<PathBuf>> {
+    if plan
+        .as_ref()
+        .is_some_and(|plan| plan.get().model.get().0 != model.get().0)
+    {
+        let expected = "one of this model";
+        return Err(raised(Error::parameter("plan", expected, "of another")));
+    }
     let order = ExportOrder {
         model: model.get(),
         path: &path,
@@ -65,10 +72,7 @@ impl ExportOrder<'_> {
             None => Format::of_path(self.path),
         };
         let format = format.map_err(from_stores)?;
-        if self.items.is_some() && format != Format::Faiss {
-            let expected = "absent: no other format than faiss holds items";
-            return Err(Error::parameter("items", expected, "given"));
-        }
+        self.fits(format)?;
         match format {
             Format::Map(format) => {
                 let model = &self.model.0;
@@ -86,6 +90,45 @@ impl ExportOrder<'_> {
             Format::Faiss => self.faiss(stop),
             Format::Sql => self.sql(),
         }
+    }
+
+    /// What one format has no place for is not silently left out.
+    fn fits(&self, format: Format) -> Result<()> {
+        let wish = self.wish;
+        let is_map = matches!(format, Format::Map(_));
+        let misplaced = [
+            (
+                "items",
+                self.items.is_some() && format != Format::Faiss,
+                "no format but faiss holds items",
+            ),
+            (
+                "ids",
+                wish.ids.is_some() && self.items.is_none(),
+                "they are those of items",
+            ),
+            (
+                "cameras",
+                wish.cameras.is_some() && self.items.is_none(),
+                "they are those of items",
+            ),
+            (
+                "normalize",
+                wish.normalize && !is_map,
+                "an index divides where its plan says so",
+            ),
+            (
+                "side",
+                wish.side.is_some() && (!is_map || self.plan.is_some()),
+                "a plan, which files that compare follow, maps queries",
+            ),
+        ];
+        for (name, is_misplaced, reason) in misplaced {
+            if is_misplaced {
+                return Err(Error::parameter(name, format!("absent: {reason}"), "given"));
+            }
+        }
+        Ok(())
     }
 
     fn faiss(&self, stop: &AtomicBool) -> Result<Vec<PathBuf>> {

@@ -1,12 +1,12 @@
 //! The release gate on arrays: what `metra gate` decides of files.
 
-use crate::evaluate::{Metric, Question, Ranked};
-use crate::supervision::{Arrays, SupervisionInput};
+use crate::evaluate::{Gallery, Metric, Question, Ranked};
+use crate::supervision::SupervisionInput;
 use crate::train::comparison;
 use crate::vectors::{Given, Vectors};
 use crate::working::work;
 use metra::evaluate::{Comparison, Measure};
-use metra::experiment::{Decision, Gate, Slicing, Terms};
+use metra::experiment::{Gate, Slicing, Terms};
 use metra::model::SeenRows;
 use metra::{Error, Result};
 use pyo3::prelude::*;
@@ -47,18 +47,9 @@ pub(crate) fn gate<'py>(
     items: Given<'py>,
     queries: Option<Given<'py>>,
     supervision: SupervisionInput,
-    gallery: Option<(Given<'py>, SupervisionInput)>,
+    gallery: Option<Gallery<'py>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (gallery, gallery_supervision) = gallery.unzip();
-    let gallery = gallery.as_ref().map(Given::numbers).transpose()?;
-    let ranked = Ranked {
-        arrays: Arrays {
-            items: items.numbers()?,
-            queries: queries.as_ref().map(Given::numbers).transpose()?,
-        },
-        supervision,
-        gallery: gallery.zip(gallery_supervision),
-    };
+    let ranked = Ranked::new(&items, queries.as_ref(), supervision, gallery.as_ref())?;
     let found = work(py, question.threads, None, |channel| {
         let mut cuts = Vec::new();
         let mut seen = None;
@@ -66,6 +57,7 @@ pub(crate) fn gate<'py>(
         let new = ranked.scores(
             &question,
             &candidate,
+            None,
             channel.stop(),
             &mut |data, scores| {
                 let queries = scores.queries();
@@ -89,7 +81,15 @@ pub(crate) fn gate<'py>(
                 cuts.extend(Slicing::by_gallery(&rows, &gallery, new.queries()));
             }
         }
-        let old = ranked.scores(&question, &base, channel.stop(), &mut |_, _| Ok(()))?;
+        // Vectors as they are are read as the candidate reads them.
+        let read_as = candidate.0.as_ref().map(|model| model.get());
+        let old = ranked.scores(
+            &question,
+            &base,
+            read_as,
+            channel.stop(),
+            &mut |_, _| Ok(()),
+        )?;
         let Some(measure) = new
             .measures()
             .first()
@@ -145,7 +145,6 @@ impl Decided {
         let measure = self.measure.to_string();
         let out = PyDict::new(py);
         out.set_item("decision", gate.decision.to_string())?;
-        out.set_item("ship", gate.decision == Decision::Ship)?;
         out.set_item("exit_code", gate.decision.exit_code())?;
         out.set_item("words", gate.decision.words())?;
         out.set_item("headroom", gate.headroom.words())?;

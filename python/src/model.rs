@@ -1,6 +1,6 @@
 //! A learned metric: mapping, distances, search, and its file.
 
-use crate::errors::raised;
+use crate::errors::{from_stores, raised};
 use crate::vectors::{Given, Names, Numbers, Rule, Vectors};
 use crate::working::{work, work_on};
 use metra::data::{Batch, Corpus, Groups, Storage};
@@ -286,10 +286,49 @@ impl Model {
         Ok(Some((values.reshape(shape)?, offset)))
     }
 
+    /// What the differences of two vectors are multiplied by, the factor of their narrowing included; an error
+    /// that says why where that is no matrix.
+    fn linear_part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        // A shift of all vectors changes no difference.
+        let scale = self
+            .0
+            .narrowing
+            .as_ref()
+            .map_or(1.0, |narrowing| narrowing.scale);
+        let mut unshifted = self.0.clone();
+        unshifted.narrowing = None;
+        let export = Export::embedding(&unshifted, Side::Item);
+        let map = export.and_then(|export| export.matrix("a Mahalanobis matrix"));
+        let map = map.map_err(|error| raised(from_stores(error)))?;
+        let weights = map.weights();
+        let shape = [weights.len(), weights.dim()];
+        let values = weights
+            .values()
+            .iter()
+            .map(|w| (f64::from(*w) * scale) as f32);
+        PyArray1::from_vec(py, values.collect()).reshape(shape)
+    }
+
     /// Whether queries and items have a map each.
     #[getter]
     fn two_sided(&self) -> bool {
         self.0.chain.map().has_two_sides()
+    }
+
+    /// Map vectors, where queries and items have the same map.
+    #[pyo3(signature = (x, cameras=None))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: Given<'py>,
+        cameras: Option<Names>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if self.two_sided() {
+            let problem =
+                "queries and items have a map each: call transform_queries or transform_items";
+            return Err(raised(Error::Data(problem.into())));
+        }
+        self.transform_items(py, x, cameras)
     }
 
     /// Map items.

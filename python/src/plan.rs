@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, module = "metra")]
 pub(crate) struct Plan {
     pub(crate) plan: metra::model::Plan,
-    model: Py<Model>,
+    pub(crate) model: Py<Model>,
 }
 
 /// The best exact plan for a store that compares by these distances (l2, ip, cosine).

@@ -146,7 +146,12 @@ impl Order {
                     .into(),
             ));
         }
-        if let Some(checkpoint) = &experiment.checkpoint {
+        // What was ended early can go on from there.
+        if let Some(checkpoint) = experiment
+            .checkpoint
+            .as_ref()
+            .filter(|_| !channel.ended_early())
+        {
             checkpoint.remove()?;
         }
         Ok(FitOutcome {

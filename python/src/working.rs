@@ -23,6 +23,8 @@ const MANY_NUMBERS: usize = 1_000_000;
 /// What work and the waiting thread share.
 pub(crate) struct ProgressChannel {
     stop: AtomicBool,
+    /// Whether a fit has taken a step and not ended.
+    stepping: AtomicBool,
     /// Set when the fit under way is to end with what it has.
     enough: AtomicBool,
     /// Whether that ever was so.
@@ -58,12 +60,15 @@ impl ProgressChannel {
         }
     }
 
-    /// Whether an error is the first Ctrl-C in the fit under way, which then ends.
+    /// Whether an error is the first Ctrl-C of all and the fit under way, which has something to keep, ends
+    /// by it.
     fn is_ended_by(&self, error: &PyErr) -> bool {
         let interrupted = Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
-        let first = interrupted && !self.enough.swap(true, Ordering::Relaxed);
-        self.ended_early.fetch_or(first, Ordering::Relaxed);
-        first
+        let ended = interrupted
+            && self.stepping.load(Ordering::Relaxed)
+            && !self.ended_early.swap(true, Ordering::Relaxed);
+        self.enough.fetch_or(ended, Ordering::Relaxed);
+        ended
     }
 
     fn take(&self) -> Option<ProgressUpdate> {
@@ -82,7 +87,8 @@ pub(crate) fn work<R: Send>(
     work_until(py, threads, callback, false, job)
 }
 
-/// The same; with `keep` the first Ctrl-C in a fit ends it with what it has, and the second all work.
+/// The same; with `keep` the first Ctrl-C ends the fit that takes steps with what it has, and the second all
+/// work.
 pub(crate) fn work_until<R: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -96,6 +102,7 @@ pub(crate) fn work_until<R: Send>(
     let callback: Option<Py<PyAny>> = callback.map(|callback| callback.clone().unbind());
     let channel = ProgressChannel {
         stop: AtomicBool::new(false),
+        stepping: AtomicBool::new(false),
         enough: AtomicBool::new(false),
         ended_early: AtomicBool::new(false),
         update: Mutex::new(None),
@@ -123,6 +130,7 @@ pub(crate) fn work_until<R: Send>(
             // A callback sees the end too.
             if refused.is_none()
                 && let Err(error) = attend(callback.as_ref(), &channel)
+                && !(keep && channel.is_ended_by(&error))
             {
                 refused = Some(error);
             }
@@ -215,6 +223,7 @@ impl<'a> History<'a> {
 
 impl Observer for History<'_> {
     fn progress(&mut self, progress: &Progress) {
+        self.channel.stepping.store(true, Ordering::Relaxed);
         self.steps_done.push(HistoryStep {
             phase: self.phases.len().saturating_sub(1) as u32,
             step: progress.step,
@@ -233,6 +242,7 @@ impl Observer for History<'_> {
     fn begin(&mut self, what: &str) {
         // What was enough of one fit says nothing of the next.
         self.channel.enough.store(false, Ordering::Relaxed);
+        self.channel.stepping.store(false, Ordering::Relaxed);
         self.phases.push(what.to_owned());
     }
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,8 @@ def nuisance():
 
 @pytest.fixture(scope="session")
 def command():
-    """The command `metra`: named by METRA_COMMAND, or on the path."""
+    """The command `metra`: named by METRA_COMMAND, or on the path. The package's own is not held against itself."""
     found = os.environ.get("METRA_COMMAND") or shutil.which("metra")
-    if found is None:
+    if found is None or Path(found).parent == Path(sysconfig.get_path("scripts")):
         pytest.skip("the command metra is not there: set METRA_COMMAND to its path")
     return str(Path(found).resolve())

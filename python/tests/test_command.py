@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import time
+from pathlib import Path
 
 import metra
 import numpy as np
@@ -66,12 +68,18 @@ def test_work_in_a_process_of_its_own(folder):
     assert costs and "lda" in costs[0]["lines"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks into /proc")
 def test_ctrl_c_ends_it(folder):
     words = ["train", "x.npy", "--label", "y.npy", "--method", "warca", "--set", "steps=100000000"]
     running = subprocess.Popen(
         [*MODULE, *words, "-o", "never.safetensors"], cwd=folder, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(3)
+    # It listens by a thread of its own.
+    status = Path(f"/proc/{running.pid}/status")
+    for _ in range(600):
+        if int(re.search(r"Threads:\s+(\d+)", status.read_text())[1]) > 1:
+            break
+        time.sleep(0.1)
     os.kill(running.pid, signal.SIGINT)
     _, told = running.communicate(timeout=20)
     assert running.returncode == 130, told

@@ -93,7 +93,7 @@ def assert_stored(name: str, done: Any) -> None:
 
 
 def text(cell: Any) -> str:
-    """What a cell printed and showed, without what no two runs share: CPU seconds."""
+    """What a cell printed; tables that it shows have CPU seconds, which no two runs share."""
     outputs = cell.get("outputs", [])
     return "".join(
         output.get("text", "") for output in outputs if output.get("name", "stdout") == "stdout"

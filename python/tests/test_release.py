@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import Any
 
 import metra
@@ -116,6 +117,47 @@ def test_the_gate_takes_galleries_and_qrels(learned):
     assert found.gain["learned"] == pytest.approx(new["ndcg@10"], abs=1e-12)
 
 
+def test_the_gate_re_ranks_across_cameras_as_the_command_does(command, folder, learned):
+    cameras = np.where(np.arange(len(X)) % 2, "left", "right")
+    rows, gallery = slice(HALF, 1300), slice(1300, None)
+    found = metra.gate(
+        "euclid",
+        learned,
+        X[rows],
+        y[rows],
+        cameras=cameras[rows],
+        gallery=(X[gallery], y[gallery], cameras[gallery]),
+        protocol="cross-camera",
+        rerank=True,
+    )
+    part = np.full(len(X), "none")
+    part[rows], part[gallery] = "query", "gallery"
+    lines = [",".join(["label", "camera", "part", *(f"v{n}" for n in range(64))])]
+    lines += [
+        ",".join([str(label), camera, p, *map(str, row.tolist())])
+        for label, camera, p, row in zip(y, cameras, part, X)
+    ]
+    (folder / "all.csv").write_text("\n".join(lines))
+    by_command = said(
+        command, folder, "gate", "--base", "euclid", "--candidate", "m.safetensors",
+        "--data", "all.csv", "--vector", "v*", "--label", "label", "--camera", "camera",
+        "--where", "part=query", "--gallery-where", "part=gallery",
+        "--protocol", "cross-camera", "--rerank", "default", code=found.exit_code,
+    )  # fmt: skip
+    for key in ("base", "learned", "low", "high", "queries"):
+        assert found.gain[key] == pytest.approx(by_command["gain"][key], abs=1e-6)
+    plain = metra.gate(
+        "euclid",
+        learned,
+        X[rows],
+        y[rows],
+        cameras=cameras[rows],
+        gallery=(X[gallery], y[gallery], cameras[gallery]),
+        protocol="cross-camera",
+    )
+    assert plain.gain["learned"] != found.gain["learned"]
+
+
 def test_a_label_budget_is_the_commands(command, folder):
     curve = metra.budget(
         metra.Lda(n_components=9, ridge=0.1, holdout="rows", random_state=2), X, y, halvings=2, draws=2
@@ -134,7 +176,7 @@ def test_a_label_budget_is_the_commands(command, folder):
     assert curve.words in repr(curve) and curve.words in curve._repr_html_()
     assert list(curve.frame.index) == [0.25, 0.5, 1.0]
     with pytest.raises(ValueError, match="an estimator of metra"):
-        metra.budget("lda", X, y)
+        metra.budget(7, X, y)
 
 
 def sessions(count: int = 4000) -> list[tuple[str, list[str], list[str]]]:
@@ -196,9 +238,42 @@ def test_logs_that_cannot_be_meant_are_refused(tmp_path):
         metra.clicks([("q", "abc", "a")])
     with pytest.raises(metra.DataError, match="session 0: expected a query"):
         metra.clicks([{"query": "q"}])
+    with pytest.raises(metra.DataError, match="session 0: expected a query"):
+        metra.clicks([(float("nan"), ["a"], ["a"])])
+    with pytest.raises(metra.DataError, match="some have the same"):
+        metra.clicks([(1, ["a", 2], ["a"]), (1, [2, "a"], [2])] * 10).rows([1, "1"], ["a", "2"])
     with pytest.raises(metra.DataError, match="none of the 1 sessions has one"):
         metra.clicks([("q", ["a"], [])])
     with pytest.raises((OSError, metra.DataError)):
         metra.clicks(tmp_path / "none.jsonl")
     with pytest.warns(UserWarning, match="1 / position is assumed"):
         metra.clicks([("q", ["a", "b"], ["a"])] * 20)
+
+
+def test_reports_name_slices_and_what_is_missing(learned, monkeypatch):
+    even = np.where(y[HALF:] % 2 == 0, "even", "odd")
+    found = metra.gate("euclid", learned, X[HALF:], y[HALF:], slices={"digit": even})
+    assert "digit even" in repr(found.slices) and "digit odd" in repr(found)
+    with pytest.raises(ValueError, match="slices must be a mapping"):
+        metra.gate("euclid", learned, X[HALF:], y[HALF:], slices=even)
+    named = metra.budget("lda", X, y, halvings=1, draws=1)
+    assert [point["share"] for point in named.points] == [0.5, 1.0]
+    assert "n_components" in named.settings or "rank" not in named.settings
+    with pytest.raises(metra.ParameterError, match="the name of a method, but found 'ldda'"):
+        metra.budget("ldda", X, y)
+    with pytest.raises(metra.DataError, match="the log has none"):
+        metra.clicks([])
+    with pytest.raises(metra.DataError, match="fewer than min_sessions"):
+        metra.clicks([("q", ["a", "b"], ["a"])] * 3, eta=1.0).rows(["q"], ["a"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install metra\[frames\]"):
+        _ = found.frame
+
+
+def test_a_model_maps_too(learned):
+    np.testing.assert_array_equal(learned.model_.transform(X[:5]), learned.transform(X[:5]))
+    two = metra.Slr(n_components=4, score_by="dot").fit(
+        X[:300], queries=X[300:310], qrels=[(0, 1), (1, 2)]
+    )
+    with pytest.raises(metra.DataError, match="transform_queries or transform_items"):
+        two.model_.transform(X[:5])

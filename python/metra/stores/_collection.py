@@ -178,12 +178,17 @@ class Collection(ABC):
     def delete(self, ids: Any) -> None:
         """Take items out; identifiers that are not there are passed over.
 
+        In PostgreSQL the row stays, and its vector becomes NULL: what writes all rows without a vector
+        would bring it back.
+
         Parameters
         ----------
         ids : array-like of int or str
             As they were written.
         """
         self._check_writable()
+        if isinstance(ids, (int, str)):
+            raise ParameterError(f"ids must be a list of identifiers, but is {ids!r}")
         values, kind = checked_ids(ids, None)
         written = self.opened()._written
         if not values or written is None:

@@ -27,6 +27,8 @@ VERSION = 1
 class StoreError(MetraError):
     """What a store holds is not what was expected; the message names both."""
 
+    __module__ = "metra.stores"
+
 
 @dataclass(frozen=True)
 class Written:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import datetime
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -118,6 +119,11 @@ class _Column(Collection):
     ) -> None:
         from psycopg import sql
 
+        if not hasattr(connection, "transaction"):
+            raise ParameterError(
+                "expected a connection, as psycopg.connect(...) gives it, but found "
+                f"{type(connection).__name__}"
+            )
         name = f'the column "{columns[1]}" of the table "{table}"'
         super().__init__(model, name, reserved=columns, **options)
         self._connection, self._sql = connection, sql
@@ -131,6 +137,18 @@ class _Column(Collection):
 
     def _session(self) -> AbstractContextManager[Any]:
         return self._connection.transaction()
+
+    def _check_items(self, items: Items) -> None:
+        connection = self._connection
+        # What psycopg began by itself, with the first statement, and not the caller by transaction().
+        begun = connection.info.transaction_status != 0
+        if begun and not connection.autocommit and not getattr(connection, "_num_transactions", 1):
+            warnings.warn(
+                "this connection is within a transaction, which its first statement began: what is "
+                "written is lost, and others wait, unless you commit(); psycopg.connect(..., "
+                "autocommit=True) has no such transactions",
+                stacklevel=4,
+            )
 
     def _ask(self, text: str, values: Sequence[Any] = (), **parts: Any) -> Any:
         """Run a statement in which {table}, {id}, {vector} and `parts` stand for composed parts.
@@ -151,16 +169,22 @@ class _Column(Collection):
         values: Any = None
         if isinstance(where, tuple) and len(where) == 2:
             where, values = where
-        if not isinstance(where, str):
+        if not isinstance(where, str) or not where.strip():
             raise ParameterError(
                 "where must be a condition of SQL, a condition with its values or one that "
                 f"psycopg.sql composed, but is {where!r}"
             )
         if values is not None:
+            if isinstance(values, str) or not isinstance(values, (Sequence, Mapping)):
+                raise ParameterError(
+                    "values of where must be a list or a mapping, as psycopg takes them, but are "
+                    f"{values!r}"
+                )
             from psycopg import ClientCursor
 
             where = ClientCursor(self._connection).mogrify(where, values)
-        return self._sql.SQL("({})").format(self._sql.SQL(where))
+        # On lines of its own: a comment at its end ends there.
+        return self._sql.SQL("(\n{}\n)").format(self._sql.SQL(where))
 
     def _found(self) -> Found | None:
         self._look_at_columns()
@@ -212,6 +236,16 @@ class _Column(Collection):
                 raise StoreError(f"expected vector or halfvec in {self._name}, but found {kind}")
             self._type = shape[1]
 
+    def _is_unique(self) -> bool:
+        """Whether an identifier means one row."""
+        found = self._ask(
+            "SELECT 1 FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] "
+            "WHERE indrelid = to_regclass(%s) AND attname = %s AND indisunique AND indnkeyatts = 1 "
+            "AND indpred IS NULL",
+            [self._table.as_string(self._connection), self._names[0]],
+        )
+        return found.fetchone() is not None
+
     def _begin(self, found: Found | None, written: Written, items: Items) -> None:
         kind = self._type or self._new_type
         vector = self._sized(kind, written.dimension)
@@ -230,6 +264,11 @@ class _Column(Collection):
 
     def _put(self, items: Items, batches: Iterator[Batch]) -> None:
         sql, names = self._sql, list(items.columns)
+        if not self._is_unique():
+            raise StoreError(
+                f'expected a primary key or a unique index on the column "{self._names[0]}" beside '
+                f"{self._name}, but there is none: an identifier could mean several rows"
+            )
         self._add_columns(items)
         arriving = sql.Identifier(f"metra_arriving_{uuid.uuid4().hex}")
         columns = [*self._names, *names]

@@ -310,3 +310,35 @@ def test_the_guide_from_clicks_to_search_runs(address, tmp_path, monkeypatch):
     own = psycopg.conninfo.make_conninfo(address, dbname="shop")
     names = run_page(page, lambda code: code.replace("dbname=shop", own))
     names["connection"].close()
+
+
+def test_what_a_stranger_does_wrong_is_named(store, address, models, made, tmp_path):
+    model, ids = models["warca"], [1, 2]
+    with pytest.raises(metra.ParameterError, match=r"psycopg.connect\(...\) gives it, but found str"):
+        pgvector.open(model, address, "docs")
+    store.run("CREATE TABLE twice (id bigint, tenant text)")
+    store.run("INSERT INTO twice VALUES (1, 'a'), (1, 'b')")
+    with pytest.raises(StoreError, match="a primary key or a unique index"):
+        store.open(model, "twice").write(ids, made.items[:2])
+    docs = store.open(model, "docs")
+    docs.write(ids, made.items[:2], metadata={"tenant": ["a", "b"]})
+    assert docs.count("tenant = 'a' -- a comment") == 1
+    for where in ("", ("tenant = %s", "a")):
+        with pytest.raises(metra.ParameterError, match="where must be|values of where must be"):
+            docs.count(where)
+    with pytest.raises(metra.ParameterError, match="ids must be a list"):
+        docs.delete(1)
+    with pytest.raises(ValueError, match=r"one vector alone is \[vector\]"):
+        docs.search(made.items[0])
+
+
+def test_a_transaction_that_psycopg_began_is_pointed_out(store, address, models, made, recwarn):
+    with psycopg.connect(address) as connection:
+        docs = pgvector.open(models["warca"], connection, "docs")
+        docs.write([1], made.items[:1])
+        with connection.transaction():
+            docs.write([2], made.items[1:2])
+        assert not recwarn.list
+        connection.execute("SELECT 1")
+        with pytest.warns(UserWarning, match="within a transaction, which its first statement began"):
+            docs.write([3], made.items[2:3])
