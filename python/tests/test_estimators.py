@@ -318,3 +318,22 @@ def test_errors_keep_their_words_and_have_classes(nuisance):
     with pytest.raises(metra.MetraError, match="triplet 0"):
         metra.Qwise().fit(X, triplets=[[0, 1, -1]])
     assert issubclass(metra.MetraError, ValueError)
+
+
+def test_cameras_are_routed_through_a_pipeline(nuisance):
+    import sklearn
+    from sklearn.model_selection import cross_val_score
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+
+    X, y = nuisance
+    cameras = np.where(np.arange(len(X)) % 2, "left", "right")
+    X = X + 5 * (cameras == "left")[:, np.newaxis]
+    with sklearn.config_context(enable_metadata_routing=True):
+        learner = metra.Lda(prepare="centre-groups")
+        learner.set_fit_request(cameras=True).set_transform_request(cameras=True)
+        steps = make_pipeline(learner, KNeighborsClassifier()).fit(X, y, cameras=cameras)
+        by_hand = metra.Lda(prepare="centre-groups").fit(X, y, cameras=cameras).transform(X, cameras)
+        found = KNeighborsClassifier().fit(by_hand, y).predict(by_hand)
+        np.testing.assert_array_equal(steps.predict(X, cameras=cameras), found)
+        assert cross_val_score(steps, X, y, cv=3, params={"cameras": cameras}).mean() > 0.3  # of 30 classes
