@@ -175,7 +175,8 @@ fn command(program: &Path, folder: &Path) -> Command {
 /// Programs that nobody can start: below root's home they go along, with the libraries that they look for
 /// beside their package.
 fn reachable(programs: &Path, folder: &Path) -> PathBuf {
-    let tried = command(&programs.join("postgres"), Path::new("/"))
+    // It needs the libraries beside the package, which `postgres --version` does without.
+    let tried = command(&programs.join("initdb"), Path::new("/"))
         .arg("--version")
         .output();
     if tried.is_ok_and(|tried| tried.status.success()) {
