@@ -130,7 +130,7 @@ def test_the_gate_re_ranks_across_cameras_as_the_command_does(command, folder, l
         protocol="cross-camera",
         rerank=True,
     )
-    part = np.full(len(X), "none")
+    part = np.full(len(X), "other-part")
     part[rows], part[gallery] = "query", "gallery"
     lines = [",".join(["label", "camera", "part", *(f"v{n}" for n in range(64))])]
     lines += [
