@@ -55,9 +55,12 @@ class Verdicts(list[dict[str, Any]]):
 
 def named(row: dict[str, Any]) -> str:
     """What a difference is of: a measure, or a slice of the queries."""
-    if "by" not in row:
-        return str(row["measure"])
-    return f"{row['by']} {row['value']} ({row['queries']} queries)"
+    return f"{slice_name(row)} ({row['queries']} queries)" if "by" in row else str(row["measure"])
+
+
+def slice_name(row: dict[str, Any]) -> str:
+    """What the queries of a slice share."""
+    return f"{row['by']} {row['value']}"
 
 
 def html_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -216,12 +216,11 @@ class Clicks:
             if pair["query"] in places[0] and pair["item"] in places[1]
         ]
         if not rows:
-            left_out = f"; {self.queries_left_out} of {self.queries} queries of the log had fewer than "
-            left_out += "min_sessions sessions" if self.queries_left_out else ""
-            raise _metra.DataError(
-                "no query and item of the log are among those given"
-                + (left_out if self.queries_left_out else "")
-            )
+            problem = "no query and item of the log are among those given"
+            if self.queries_left_out:
+                problem += f"; {self.queries_left_out} of {self.queries} queries of the log had fewer "
+                problem += "than min_sessions sessions"
+            raise _metra.DataError(problem)
         return np.asarray(rows, dtype=np.int64)
 
 

@@ -85,7 +85,7 @@ def plot_roc(verifications: Any, *, ax: Any = None) -> Any:
         With one line a verification.
     """
     ax = _axes(ax)
-    found = {"": verifications} if isinstance(verifications, Verification) else dict(verifications)
+    found = _named(verifications)
     curves = {}
     for name, points in _rates(found).items():
         false, true, low, high = points
@@ -117,7 +117,7 @@ def plot_det(verifications: Any, *, ax: Any = None) -> Any:
 
     place = np.vectorize(NormalDist().inv_cdf, otypes=[float])
     ax = _axes(ax)
-    found = {"": verifications} if isinstance(verifications, Verification) else dict(verifications)
+    found = _named(verifications)
     ends = []
     for name, (false, true, _, _) in _rates(found).items():
         drawn = (true < 1.0) & (true > 0.0)
@@ -185,8 +185,9 @@ def plot_gains(gains: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _named(evaluations: Any) -> dict[str, Evaluation]:
-    return {"": evaluations} if isinstance(evaluations, Evaluation) else dict(evaluations)
+def _named(found: Any) -> dict[str, Any]:
+    """What is drawn by its name: one thing alone has none."""
+    return {"": found} if isinstance(found, (Evaluation, Verification)) else dict(found)
 
 
 def _drawn(ax: Any, curves: Any, across: str, up: str) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from . import _metra
-from ._verdicts import Verdicts, html_table, pandas
-from .evaluation import metric_of, ranked, question_of
+from ._verdicts import Verdicts, html_table, pandas, slice_name
+from .evaluation import metric_of, question_of, ranked
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Gate:
     def __repr__(self) -> str:
         gain = self.gain
         lines = [
-            f"{self.words}",
+            self.words,
             f"gain      {gain['difference']:+.4f} {gain['measure']}, 95 % interval "
             f"[{gain['low']:+.4f}, {gain['high']:+.4f}] ({gain['base']:.4f} -> {gain['learned']:.4f}, "
             f"{gain['queries']} queries)",
@@ -72,7 +72,7 @@ class Gate:
         if self.seen_rows and self.seen_rows[0]:
             lines.append(f"WARNING   the candidate learned from {self.seen_rows[0]} of the queries")
         worse = [row["measure"] for row in self.beside if row["verdict"] == "worse"]
-        worse += [f"{row['by']} {row['value']}" for row in self.slices if row["verdict"] == "worse"]
+        worse += [slice_name(row) for row in self.slices if row["verdict"] == "worse"]
         if worse:
             lines.append(f"WORSE     {', '.join(worse)}")
         if self.slices:
@@ -96,7 +96,7 @@ class Gate:
         return f"<p><b>{self.words}</b></p>" + html_table(titles, rows)
 
     def _rows(self) -> list[tuple[str, dict[str, Any]]]:
-        sliced = [(f"{row['by']} {row['value']}", row) for row in self.slices]
+        sliced = [(slice_name(row), row) for row in self.slices]
         return [("all: " + self.gain["measure"], self.gain), *sliced]
 
     @property

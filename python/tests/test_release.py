@@ -120,16 +120,12 @@ def test_the_gate_takes_galleries_and_qrels(learned):
 def test_the_gate_re_ranks_across_cameras_as_the_command_does(command, folder, learned):
     cameras = np.where(np.arange(len(X)) % 2, "left", "right")
     rows, gallery = slice(HALF, 1300), slice(1300, None)
-    found = metra.gate(
-        "euclid",
-        learned,
-        X[rows],
-        y[rows],
-        cameras=cameras[rows],
-        gallery=(X[gallery], y[gallery], cameras[gallery]),
-        protocol="cross-camera",
-        rerank=True,
-    )
+    held = {
+        "cameras": cameras[rows],
+        "gallery": (X[gallery], y[gallery], cameras[gallery]),
+        "protocol": "cross-camera",
+    }
+    found = metra.gate("euclid", learned, X[rows], y[rows], **held, rerank=True)
     part = np.full(len(X), "other-part")
     part[rows], part[gallery] = "query", "gallery"
     lines = [",".join(["label", "camera", "part", *(f"v{n}" for n in range(64))])]
@@ -146,15 +142,7 @@ def test_the_gate_re_ranks_across_cameras_as_the_command_does(command, folder, l
     )  # fmt: skip
     for key in ("base", "learned", "low", "high", "queries"):
         assert found.gain[key] == pytest.approx(by_command["gain"][key], abs=1e-6)
-    plain = metra.gate(
-        "euclid",
-        learned,
-        X[rows],
-        y[rows],
-        cameras=cameras[rows],
-        gallery=(X[gallery], y[gallery], cameras[gallery]),
-        protocol="cross-camera",
-    )
+    plain = metra.gate("euclid", learned, X[rows], y[rows], **held)
     assert plain.gain["learned"] != found.gain["learned"]
 
 
