@@ -70,7 +70,7 @@ impl Format {
                 .filter_map(|(_, endings, _)| endings.first().map(|e| format!(".{e}")))
                 .collect();
             let problem = format!(
-                "expected a name that ends in {}, or the format ({})",
+                "expected a name that ends in {}, or the format beside it (--to, in Python format=): {}",
                 endings.join(", "),
                 names()
             );
