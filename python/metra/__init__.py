@@ -7,13 +7,15 @@ Learn
     `Warca`, `Lda`, `SupCon`, `Adapter`, ... : estimators; `methods` lists them all with what they
     learn from, and ``help(metra.Warca)`` explains one. Supervision is ``y``, or ``qrels=`` with
     ``queries=``, ``pairs=``, ``triplets=``, ``quadruplets=``, ``orderings=`` or ``taxonomy=``.
+Look
+    `check` says what vectors and labels are like and how much there is to gain.
 Judge
     `evaluate` ranks and measures; `Evaluation.against` and `bootstrap` tell a gain from chance;
     `agreement` judges by pairs and triplets; `compare` tries many methods under one protocol and fits
     the best; `gate` decides whether a candidate may replace what serves today; `budget` says what more
     labels would bring, and `clicks` makes judgements of a click log; `verification` says what thresholds
-    do. `plot_cmc`, `plot_precision`, `plot_roc`, `plot_det`, `plot_gains`, `plot_embedding` and
-    `plot_history` draw.
+    do. `plot_cmc`, `plot_precision`, `plot_roc`, `plot_det`, `plot_gains`, `plot_embedding`,
+    `plot_history` and `plot_neighbours` (pictures of what queries find) draw.
 Use
     `Model` maps, compares and searches; `load` reads its file, and `from_model` makes an estimator of
     it. `plan` says how a vector store serves it, and `stores` does so in LanceDB, PostgreSQL with
@@ -59,6 +61,8 @@ _LAZY = {
     "bootstrap": "evaluation",
     "budget": "labels",
     "LabelBudget": "labels",
+    "check": "checks",
+    "DataCheck": "checks",
     "clicks": "labels",
     "Clicks": "labels",
     "compare": "comparison",
@@ -74,6 +78,7 @@ _LAZY = {
     "plot_embedding": "plots",
     "plot_gains": "plots",
     "plot_history": "plots",
+    "plot_neighbours": "plots",
     "plot_precision": "plots",
     "stores": "stores",
     "learners": "learners",

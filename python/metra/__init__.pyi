@@ -17,6 +17,10 @@ from ._metra import (
     __version__ as __version__,
     methods as methods,
 )
+from .checks import (
+    DataCheck as DataCheck,
+    check as check,
+)
 from .comparison import (
     Comparison as Comparison,
     compare as compare,
@@ -44,6 +48,7 @@ from .plots import (
     plot_embedding as plot_embedding,
     plot_gains as plot_gains,
     plot_history as plot_history,
+    plot_neighbours as plot_neighbours,
     plot_precision as plot_precision,
     plot_roc as plot_roc,
 )

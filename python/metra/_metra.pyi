@@ -190,6 +190,12 @@ def verification(
     seed: int = 0,
     threads: int | None = None,
 ) -> dict[str, Any]: ...
+def check(
+    items: ArrayLike,
+    supervision: dict[str, Any],
+    seed: int = 1,
+    threads: int | None = None,
+) -> dict[str, Any]: ...
 def measure_name(name: str) -> str: ...
 def bootstrap(
     base: list[float],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -292,12 +293,15 @@ class Verification:
         Pairs of one identity, and of two.
     identities : int
         Identities of at least two rows.
+    seen_rows : tuple of int, optional
+        Rows that the metric learned from, and rows looked at; None where it does not keep that.
     """
 
     points: list[dict[str, float]]
     same: int
     different: int
     identities: int
+    seen_rows: tuple[int, int] | None
 
     @property
     def frame(self) -> Any:
@@ -378,6 +382,20 @@ def verification(
     found = _metra.verification(
         metric_of(metric), X, said, rates, random_state, threads(n_jobs)
     )
+    few = [f"{rate:g}" for rate in rates if 0 < rate * found["different"] < 1]
+    if few:
+        warnings.warn(
+            f"{found['different']} pairs of two identities cannot show a false match rate of "
+            f"{', '.join(few)}: the threshold found is one without any false match",
+            stacklevel=2,
+        )
+    if found.pop("leak"):
+        seen, rows = found["seen_rows"]
+        warnings.warn(
+            f"the metric learned from {seen} of the {rows} rows and has driven their identities apart: on "
+            "new ones expect more false and fewer true matches",
+            stacklevel=2,
+        )
     return Verification(**found)
 
 

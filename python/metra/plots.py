@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from ._arrays import as_rows
 from .comparison import Comparison
-from .evaluation import Evaluation, Verification
+from .evaluation import Evaluation, Verification, metric_of
 
 
 def _axes(axes: Any, **options: Any) -> Any:
@@ -277,12 +278,101 @@ def plot_history(estimator: Any, *, ax: Any = None) -> Any:
     return ax
 
 
+def plot_neighbours(
+    metric: Any,
+    X: Any,
+    y: Any,
+    images: Any,
+    *,
+    queries: Any = 8,
+    k: int = 8,
+    random_state: int = 1,
+) -> Any:
+    """Pictures of what queries find among the other rows, framed green if right and red if not.
+
+    For the queries that fare worst: ``found.queries[found.per_query("map").argsort()[:8]]`` of what
+    `metra.evaluate` gave. ``metra sheets`` draws large sheets of images in files.
+
+    Parameters
+    ----------
+    metric : estimator, Model or str
+        What ranks, as for `evaluate`.
+    X : array-like of shape (n_samples, n_features)
+        Vectors that were not learned from.
+    y : array-like of shape (n_samples,)
+        A class of every row.
+    images : sequence of n_samples arrays or paths
+        A picture of every row, as ``matplotlib.pyplot.imshow`` or ``imread`` takes it.
+    queries : int or sequence of int, default=8
+        Rows that ask, or how many to draw by the seed.
+    k : int, default=8
+        How many answers to show.
+    random_state : int, default=1
+        Seed of the draw.
+
+    Returns
+    -------
+    array of matplotlib axes
+        A row a query: the query, and its nearest rows with rank and distance.
+    """
+    rows, labels = as_rows(X), np.asarray(y)
+    if not len(rows) == len(labels) == len(images):
+        raise ValueError(
+            f"expected a class and a picture of each of {len(rows)} rows, but found {len(labels)} classes "
+            f"and {len(images)} pictures"
+        )
+    if isinstance(queries, (int, np.integer)):
+        drawn = np.random.default_rng(random_state)
+        queries = np.sort(drawn.choice(len(rows), min(int(queries), len(rows)), replace=False))
+    queries = np.asarray(queries, dtype=np.int64)
+    if len(queries) == 0 or queries.min() < 0 or queries.max() >= len(rows):
+        raise ValueError(f"expected queries between 0 and {len(rows) - 1}, but found {queries}")
+    distances = _distances(metric, rows, queries)
+    distances[np.arange(len(queries)), queries] = np.inf  # itself
+    k = min(k, len(rows) - 1)
+    size = (1.0 + 1.0 * k, 1.35 * len(queries))
+    axes = _axes(None, nrows=len(queries), ncols=k + 1, figsize=size, squeeze=False)
+    for line, query, found in zip(axes, queries, distances):
+        _picture(line[0], images[query], "black", f"query\n{labels[query]}")
+        for rank, (ax, item) in enumerate(zip(line[1:], np.argsort(found, kind="stable")), 1):
+            colour = "tab:green" if labels[item] == labels[query] else "tab:red"
+            _picture(ax, images[item], colour, f"{rank}: {labels[item]}\n{found[item]:.3g}")
+    return axes
+
+
+def _distances(metric: Any, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    model, score = metric_of(metric)
+    if model is not None:
+        return np.asarray(model.dissimilarity(rows[queries], rows), dtype=np.float64)
+    rows = np.asarray(rows, dtype=np.float64)
+    if score == "euclid":
+        return np.stack([((rows - rows[query]) ** 2).sum(axis=1) for query in queries])
+    if score == "cosine":
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return 1.0 - rows[queries] @ rows.T
+    return -rows[queries] @ rows.T
+
+
+def _picture(ax: Any, image: Any, colour: str, title: str) -> None:
+    if isinstance(image, (str, PathLike)):
+        from matplotlib import pyplot
+
+        image = pyplot.imread(image)
+    image = np.asarray(image)
+    ax.imshow(image, cmap="gray" if image.ndim == 2 else None)
+    ax.set(xticks=[], yticks=[])
+    ax.set_title(title, fontsize=7)
+    for spine in ax.spines.values():
+        spine.set(color=colour, linewidth=2)
+
+
 __all__ = [
     "plot_cmc",
     "plot_det",
     "plot_embedding",
     "plot_gains",
     "plot_history",
+    "plot_neighbours",
     "plot_precision",
     "plot_roc",
 ]

@@ -9,7 +9,7 @@ use crate::working::work;
 use metra::data::{Corpus, Storage};
 use metra::evaluate::{Bootstrap, Verification};
 use metra::internal::{Interruptible, fingerprint};
-use metra::model::{Chain, Embedding, MatchDecision, Side, embed_corpus};
+use metra::model::{Chain, Embedding, MatchDecision, SeenRows, Side, embed_corpus};
 use metra::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,7 +32,7 @@ pub(crate) fn calibrate<'py>(
     let calibrated = work(py, threads, None, |channel| {
         let metric = (Some(model), model.chain());
         let rates = (&[rate][..], seed);
-        let (found, data) = measure(metric, numbers, &supervision, rates, channel.stop())?;
+        let (found, data, _) = measure(metric, numbers, &supervision, rates, channel.stop())?;
         let Some(point) = found.points.first() else {
             return Err(Error::Data("no threshold was found".into()));
         };
@@ -66,7 +66,7 @@ pub(crate) fn verification<'py>(
     let numbers = items.numbers()?;
     let (model, score) = &metric;
     let model = model.as_ref().map(|model| model.get());
-    let (found, _) = work(py, threads, None, |channel| {
+    let (found, _, seen) = work(py, threads, None, |channel| {
         let chain = chain_of(model, read(score.as_ref())?, numbers.dim())?;
         let rates = (&rates[..], seed);
         measure(
@@ -92,17 +92,21 @@ pub(crate) fn verification<'py>(
     out.set_item("same", found.same)?;
     out.set_item("different", found.different)?;
     out.set_item("identities", found.identities)?;
+    out.set_item("seen_rows", seen.map(|seen| (seen.seen, seen.rows)))?;
+    let leak = seen.is_some_and(|seen| seen.is_leak());
+    out.set_item("leak", leak)?;
     Ok(out)
 }
 
-/// What thresholds at some rates do, and the digest of the rows, until `stop` is set.
+/// What thresholds at some rates do, the digest of the rows and how many of them the model learned from, until
+/// `stop` is set.
 fn measure(
     (model, chain): (Option<&Model>, &Chain),
     numbers: Numbers<'_>,
     supervision: &SupervisionInput,
     (rates, seed): (&[f64], u64),
     stop: &AtomicBool,
-) -> Result<(Verification, String)> {
+) -> Result<(Verification, String, Option<SeenRows>)> {
     let vectors = Vectors::read(numbers, &model.map_or(Rule::Judge, Model::rule))?;
     let corpus = vectors.corpus()?;
     let corpus = Interruptible::new(&corpus, stop);
@@ -132,5 +136,6 @@ fn measure(
         rates,
         &bootstrap,
     )?;
-    Ok((found, fingerprint(&corpus)?))
+    let seen = model.map(|model| model.0.seen_rows(&corpus)).transpose()?;
+    Ok((found, fingerprint(&corpus)?, seen.flatten()))
 }

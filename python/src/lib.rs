@@ -4,6 +4,7 @@
 mod agree;
 mod budget;
 mod calibrate;
+mod check;
 mod clicks;
 mod compare;
 mod errors;
@@ -36,6 +37,7 @@ fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(evaluate::judge, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::bootstrap, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate::measure_name, module)?)?;
+    module.add_function(wrap_pyfunction!(check::check, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;
     module.add_function(wrap_pyfunction!(compare::report_html, module)?)?;
     module.add_function(wrap_pyfunction!(gate::gate, module)?)?;

@@ -270,6 +270,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
                 .collect();
             line.set_item("parameters", parameters)?;
             line.set_item("grid", entry.open_grid(&BTreeMap::new()))?;
+            line.set_item("paper", entry.paper.to_vec())?;
             Ok(line)
         })
         .collect()

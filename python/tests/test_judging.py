@@ -219,13 +219,72 @@ def test_verification_is_that_of_all_pairs():
         assert point["low"] <= point["true_match_rate"] <= point["high"]
     learned = metra.Lda(n_components=2).fit(X, y)
     kept = learned.calibrate_threshold(X, y, 0.01).model_.decision
-    again = metra.verification(learned, X, y, false_match_rates=0.01).points[0]
+    with pytest.warns(UserWarning, match="learned from 150 of the 150 rows"):
+        again = metra.verification(learned, X, y, false_match_rates=0.01).points[0]
+    with pytest.warns(UserWarning, match="7500 pairs .* cannot show a false match rate of 0.0001"):
+        metra.verification("euclid", X, y, false_match_rates=[0.1, 0.0001])
     assert kept["threshold"] == again["threshold"]
     assert kept["true_match_rate"] == again["true_match_rate"]
     assert list(found.frame.index) == [0.3, 0.01]
     assert "0.3" in repr(found) and "<table>" in found._repr_html_()
     with pytest.raises(metra.ParameterError, match="between 0 and 1"):
         metra.verification("euclid", X, y, false_match_rates=0)
+
+
+def test_a_first_look_says_what_the_command_says(tmp_path, command):
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", X=X.astype(np.float32), y=y)
+    line = [command, "check", str(tmp_path / "digits.npz"), "--label", "y", "--json"]
+    said = json.loads(subprocess.run(line, check=True, capture_output=True).stdout)
+    found = metra.check(X, y)
+    assert found.shape == (said["rows"], said["dim"]) == X.shape
+    assert found.norms == tuple(said["norms"][name] for name in ("smallest", "mean", "largest"))
+    assert found.norms[1] == pytest.approx(np.linalg.norm(X, axis=1).mean())
+    assert found.classes == said["classes"]
+    assert [base["map"] for base in found.headroom] == [base["map"] for base in said["headroom"]]
+    assert [name for name, _ in found.hints] == ["scale", "sqrt"]
+    assert 'try prepare="sqrt"' in repr(found) and "<table>" in found._repr_html_()
+
+    odd = metra.check(np.vstack([X, X[:3], 0 * X[:2]]), np.concatenate([y, y[:2], [77, 1, 2]]))
+    assert (odd.zero_vectors, odd.duplicates, odd.duplicates_of_another_class) == (2, 4, 2)
+    assert [base["score"] for base in odd.headroom] == ["euclid"]
+    assert "1 of one row" in repr(odd)
+    alone = metra.check(-X)
+    assert alone.classes is None and not alone.headroom
+    assert [name for name, _ in alone.hints] == ["scale"]
+    with pytest.raises(ValueError, match="labels"):
+        metra.check(X, y[:-1])
+
+
+def test_neighbours_are_drawn(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    matplotlib.use("agg")
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    images = list(X.reshape(-1, 8, 8))
+    images[3] = tmp_path / "three.png"
+    matplotlib.pyplot.imsave(images[3], X[3].reshape(8, 8))
+    learned = metra.Lda().fit(X[900:], y[900:])
+    for metric in (learned, "euclid", "cosine", "dot"):
+        axes = metra.plot_neighbours(metric, X, y, images, queries=[3, 500], k=4)
+        assert axes.shape == (2, 5)
+        assert axes[0, 0].get_title() == "query\n3"
+        if metric == "euclid":
+            away = ((X - X[3]) ** 2).sum(axis=1)
+            away[3] = np.inf
+            nearest = np.argsort(away)[:4]
+            titles = [ax.get_title() for ax in axes[0, 1:]]
+            expected = [f"{rank}: {y[row]}\n{away[row]:.3g}" for rank, row in enumerate(nearest, 1)]
+            assert titles == expected
+    assert metra.plot_neighbours("euclid", X[:5], y[:5], images[:5]).shape == (5, 5)
+    matplotlib.pyplot.close("all")
+    with pytest.raises(ValueError, match="a picture of each of 1797 rows, but found 1797 classes and 5"):
+        metra.plot_neighbours("euclid", X, y, images[:5])
+    with pytest.raises(ValueError, match="queries between 0 and 1796"):
+        metra.plot_neighbours("euclid", X, y, images, queries=[1797])
 
 
 def test_rates_are_drawn():

@@ -39,7 +39,7 @@ pub(crate) struct MethodArgs {
     )]
     pub(crate) prepare: Recipe,
     /// Scores to choose among on the validation part, comma-separated: euclid, cosine, dot
-    /// (default: all that the method supports)
+    /// (default: those that the method's objective is about)
     #[arg(
         help_heading = "Method",
         long,

@@ -6,7 +6,7 @@ use arrow_array::{
     ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Schema};
-use metra::internal::AtomicFile;
+use metra::internal::{AtomicFile, npy_header};
 use metra::linalg::Rows;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -68,18 +68,9 @@ pub struct NpyWriter {
 impl NpyWriter {
     /// A file of `rows` vectors of `dim` numbers.
     pub fn create(path: &Path, rows: u64, dim: usize) -> Result<Self> {
-        let mut header =
-            format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}");
-        // Magic, version and length take 10 bytes; the values start at a multiple of 64, so that
-        // they can be mapped.
-        let padding = 63 - (10 + header.len()) % 64;
-        header.extend(std::iter::repeat_n(' ', padding));
-        header.push('\n');
         let mut target = AtomicFile::create(path).map_err(|e| Error::metra(path, e))?;
-        let mut write = |bytes: &[u8]| target.write_all(bytes).map_err(|e| Error::io(path, e));
-        write(b"\x93NUMPY\x01\x00")?;
-        write(&(header.len() as u16).to_le_bytes())?;
-        write(header.as_bytes())?;
+        let written = target.write_all(&npy_header(rows, dim));
+        written.map_err(|e| Error::io(path, e))?;
         Ok(NpyWriter {
             target,
             count: Count {

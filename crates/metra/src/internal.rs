@@ -11,6 +11,7 @@ pub use crate::data::interruptible::Interruptible;
 pub use crate::data::joined::JoinedCorpus;
 pub use crate::data::mapped::Spool;
 pub use crate::data::narrow::{ColumnRanges, NarrowingJudgement};
+pub use crate::data::npy_header::npy_header;
 pub use crate::data::partial_result::{Nearest, PartialResult};
 pub use crate::data::pass_executor::{KeyedBy, Keys, PassExecutor, Task};
 pub use crate::evaluate::distributed::{LabelledQueries, evaluate_distributed};

@@ -247,7 +247,7 @@ const CASES: &[Case] = &[
         },
         refused: &[(
             "itml",
-            "itml needs similar and dissimilar pairs of different vectors: of 2280 pairs 280 coincide, \
+            "itml needs similar and dissimilar pairs of different vectors: of 2140 pairs 140 coincide, \
              and of the others 0 are similar",
         )],
     },

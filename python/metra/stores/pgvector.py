@@ -130,6 +130,8 @@ class _Column(Collection):
         self._table = sql.Identifier(table) if schema is None else sql.Identifier(schema, table)
         self._id, self._vector = (sql.Identifier(column) for column in columns)
         self._names = columns
+        parts = table.split(".")
+        self._dotted = (parts[0], parts[1]) if schema is None and len(parts) == 2 else None
         self._new_type, self._index = column_type, index
         # What is there: types and comments of the table's columns, and the type of the vectors.
         self._columns: dict[str, tuple[str, str | None]] = {}
@@ -222,6 +224,12 @@ class _Column(Collection):
         ).fetchall()
         self._columns = {name: (kind, comment) for name, kind, comment in found}
         self._type = None
+        if not self._columns and self._dotted is not None:
+            schema, table = self._dotted
+            raise ParameterError(
+                f'there is no table of the name "{schema}.{table}", and none is made: for a table in a '
+                f"schema give {table!r} and schema={schema!r}"
+            )
         id_column, vector_column = self._names
         if self._columns and id_column not in self._columns:
             raise StoreError(

@@ -178,6 +178,13 @@ class TestPgvector(StoreSuite):
         assert set(ids.ravel().tolist()) == {1}
         store.run("DROP SCHEMA {} CASCADE", psycopg.sql.Identifier("Other %s"))
 
+    def test_a_schema_in_a_name_is_pointed_out(self, store, models, made):
+        with pytest.raises(metra.ParameterError, match="give 'docs' and schema='public'"):
+            store.open(models["warca"], "public.docs")
+        store.run("CREATE TABLE {} (id int PRIMARY KEY)", psycopg.sql.Identifier("odd.name"))
+        store.write(models["warca"], "odd.name", [1], made.items[:1])
+        store.run("DROP TABLE {}", psycopg.sql.Identifier("odd.name"))
+
     def test_halves(self, store, models, made):
         store.write(
             models["cosine"],

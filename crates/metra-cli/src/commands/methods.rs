@@ -24,6 +24,9 @@ struct ListedMethod {
     learns_from: String,
     /// What a comparison tries where nobody says otherwise.
     tries: BTreeMap<&'static str, &'static [&'static str]>,
+    /// What `--set preset=paper` sets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    paper: BTreeMap<&'static str, &'static str>,
     parameters: Vec<Parameter>,
 }
 
@@ -55,6 +58,11 @@ impl Methods {
                     .collect();
                 print::line(&format!("    compare tries {}", tries.join(" ")))?;
             }
+            if !method.paper.is_empty() {
+                let sets = method.paper.iter();
+                let sets: Vec<String> = sets.map(|(name, v)| format!("{name}={v}")).collect();
+                print::line(&format!("    preset=paper sets {}", sets.join(" ")))?;
+            }
             for parameter in &method.parameters {
                 let assignment = format!("{}={}", parameter.name, parameter.default);
                 print::line(&format!("    {assignment:<20} {}", parameter.meaning))?;
@@ -78,6 +86,7 @@ fn describe(entry: &Entry) -> ListedMethod {
         summary: entry.summary,
         learns_from: SupervisionKind::words(entry.needs),
         tries: entry.grid.iter().copied().collect(),
+        paper: entry.paper.iter().copied().collect(),
         parameters: (entry.parameters)()
             .into_iter()
             .map(|p| Parameter {

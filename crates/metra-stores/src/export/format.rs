@@ -5,7 +5,7 @@ use super::safetensors::write_sentence_transformers;
 use super::{write_header, write_onnx, write_safetensors};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
-use metra::internal::AtomicFile;
+use metra::internal::{AtomicFile, npy_header};
 use metra::linalg::Rows;
 use serde::Serialize;
 use std::fmt;
@@ -141,18 +141,11 @@ fn write_npy(path: &Path, export: &Export) -> Result<Vec<PathBuf>> {
     Ok(vec![path.to_owned(), beside])
 }
 
-/// An npy file, version 1.0: a text of a Python dict, padded so that the numbers begin at a multiple of 64.
 fn write_rows(path: &Path, rows: Rows<'_>) -> Result<()> {
-    let (count, dim) = (rows.len(), rows.dim());
-    let about = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({count}, {dim}), }}");
-    let length = (10 + about.len() + 1).next_multiple_of(64) - 10;
-    let text = format!("{about:<width$}\n", width = length - 1);
     let mut target = AtomicFile::create(path)?;
     let mut put =
         |bytes: &[u8]| (target.write_all(bytes)).map_err(|error| write_error("an npy file", error));
-    put(b"\x93NUMPY\x01\x00")?;
-    put(&(length as u16).to_le_bytes())?;
-    put(text.as_bytes())?;
+    put(&npy_header(rows.len() as u64, rows.dim()))?;
     put(&little_endian(rows.values()))?;
     Ok(target.finish()?)
 }

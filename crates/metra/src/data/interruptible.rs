@@ -28,6 +28,12 @@ impl<'a> Interruptible<'a> {
     }
 }
 
+/// [`Error::Interrupted`] where the flag of this corpus, or of one below it, is set: for work between two
+/// reads.
+pub(crate) fn check_stop(corpus: &dyn Corpus) -> Result<()> {
+    corpus.gather(&[], &mut RowBuf::empty(corpus.dim()))
+}
+
 impl Corpus for Interruptible<'_> {
     fn len(&self) -> u64 {
         self.inner.len()
@@ -85,5 +91,10 @@ mod tests {
         assert!(matches!(ended, Err(Error::Interrupted)) && blocks == 1);
         let mut out = RowBuf::empty(2);
         assert!(corpus.gather(&[0], &mut out).is_err());
+        // Behind others, too.
+        let part = crate::data::Subset::new(&corpus, vec![1, 2]).unwrap();
+        assert!(check_stop(&part).is_err());
+        stop.store(false, Ordering::Relaxed);
+        assert!(check_stop(&part).is_ok());
     }
 }

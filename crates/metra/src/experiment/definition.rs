@@ -114,6 +114,7 @@ impl<'a> Experiment<'a> {
         let mut methods = methods;
         for method in &mut methods {
             let entry = registry::find(&method.method)?;
+            entry.expand_preset(&mut method.settings)?;
             let dim = method.recipe.most_dim(dataset.dim());
             entry.limit_rank(&mut method.settings, &method.grid, dim);
             method.limit_grid(dim)?;

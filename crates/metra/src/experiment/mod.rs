@@ -7,6 +7,7 @@ mod budget;
 mod classifier;
 pub mod compare;
 pub mod cost;
+mod data_summary;
 mod definition;
 mod embedded_part;
 mod evaluation;
@@ -27,6 +28,7 @@ mod verdicts;
 
 pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
+pub use data_summary::{ClassSizes, DataSummary, Norms, RankedAsIs};
 pub use definition::{Claim, ComparedMethod, Experiment};
 pub use folds::{folds, pool};
 pub use gate::{Decision, Gate, Headroom, Regression, Slice, Terms};

@@ -88,10 +88,10 @@ impl Chosen {
 impl<'a> Study<'a> {
     /// The spaces to choose among.
     pub(super) fn spaces_of(&self, pipeline: &Pipeline) -> Result<Vec<Space>> {
-        let allowed = pipeline.spaces();
         if self.spaces.is_empty() {
-            return Ok(allowed.to_vec());
+            return Ok(pipeline.own_spaces().to_vec());
         }
+        let allowed = pipeline.spaces();
         match self.spaces.iter().find(|space| !allowed.contains(space)) {
             None => Ok(self.spaces.clone()),
             Some(space) => {

@@ -5,6 +5,8 @@ use super::rows::RowBuf;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par, Side};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// A symmetric matrix in f64.
 #[derive(Debug, Clone)]
@@ -84,6 +86,23 @@ impl Symmetric {
     /// Sum of the diagonal.
     pub(crate) fn trace(&self) -> f64 {
         (0..self.dim()).map(|i| self.0[(i, i)]).sum()
+    }
+
+    /// The same for large matrices, on a thread of its own: a decomposition cannot be interrupted, so
+    /// where `check` fails it is left behind.
+    pub(crate) fn eigen_until(self, check: &dyn Fn() -> Result<()>) -> Result<Eigen> {
+        let (sender, receiver) = mpsc::channel();
+        let solver = std::thread::spawn(move || sender.send(self.eigen()));
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(50)) {
+                Ok(eigen) => return eigen,
+                Err(RecvTimeoutError::Timeout) => check()?,
+                Err(RecvTimeoutError::Disconnected) => match solver.join() {
+                    Ok(_) => unreachable!("it sends before it ends"),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+            }
+        }
     }
 
     /// Eigenvalues and vectors.

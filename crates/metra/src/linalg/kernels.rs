@@ -121,15 +121,19 @@ pub(crate) fn gram(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, out: &mut [f
 
 /// Kernel values between all rows: symmetric to the last bit.
 pub fn gram_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
-    let mut out = raw_kernel_within(kernel, rows);
+    let mut out = raw_kernel_within(kernel, rows, &|| Ok(())).expect("nobody stops it");
     finish_kernel(kernel, out.values_mut());
     out
 }
 
 /// What the kernel's outer function is applied to, between all rows: squared distances for `Rbf`,
 /// χ² distances for `ExponentialChiSquare`, scaled inner products for `Polynomial` and the kernel
-/// itself for the others. Widths can be settled on it before [`finish_kernel`].
-pub(crate) fn raw_kernel_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
+/// itself for the others. Widths can be settled on it before [`finish_kernel`]. Ends where `check` fails.
+pub(crate) fn raw_kernel_within(
+    kernel: Kernel,
+    rows: Rows<'_>,
+    check: &(dyn Fn() -> Result<()> + Sync),
+) -> Result<RowBuf> {
     let count = rows.len();
     let mut out = RowBuf::zeros(count, count.max(1));
     let norms = norms_for(kernel, rows);
@@ -137,7 +141,8 @@ pub(crate) fn raw_kernel_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
     out.values_mut()
         .par_chunks_mut(BLOCK * count.max(1))
         .enumerate()
-        .for_each(|(block, out)| {
+        .try_for_each(|(block, out)| {
+            check()?;
             let (start, len) = (block * BLOCK, out.len() / count);
             let end = start + len;
             let mut part = vec![0.0; len * end];
@@ -147,7 +152,8 @@ pub(crate) fn raw_kernel_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
             for (row, values) in part.chunks_exact(end).enumerate() {
                 out[row * count..row * count + end].copy_from_slice(values);
             }
-        });
+            Ok::<_, Error>(())
+        })?;
     for row in 0..count {
         for column in row + 1..count {
             let value = out.row(column)[row];
@@ -158,7 +164,7 @@ pub(crate) fn raw_kernel_within(kernel: Kernel, rows: Rows<'_>) -> RowBuf {
             out.row_mut(row)[row] = 0.0;
         }
     }
-    out
+    Ok(out)
 }
 
 /// Apply the kernel's outer function.

@@ -16,6 +16,7 @@ use crate::supervision::Relevance;
 use crate::supervision::SupervisionKind;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::manifold::moved;
+use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, Choice, parameters, require_rank};
 use crate::training::training_space::{Start, TrainingSpace};
 use crate::training::warp::{
@@ -87,6 +88,9 @@ parameters! {
         /// Rank estimate: pool (violators in a shared pool), exact (all items) or sequential (tries
         /// until the first violator).
         sampling: Sampling = Sampling::Pool,
+        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
+        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
+        negatives: Negatives = Negatives::All,
         /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
     }
@@ -119,11 +123,24 @@ impl Method for Frml {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.1", "0.3", "1"])];
+    // Sec. 5.1 and 5.2: 300,000 triplets in minibatches of 5; the rate is chosen on a held-out set, and rank and
+    // gamma are those of its second experiment.
+    const PAPER: &'static [(&'static str, &'static str)] = &[
+        ("rank", "30"),
+        ("margin", "1"),
+        ("lambda", "0.1"),
+        ("gamma", "1"),
+        ("batch", "5"),
+        ("steps", "60000"),
+        ("sampling", "sequential"),
+        ("start", "random"),
+    ];
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let relevance = data.relevance("frml")?;
+        let drawn = self.negatives.of("frml", data.supervision())?;
+        let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;
         let scale = space.pair_scale(relevance, run.seed)?;

@@ -15,7 +15,7 @@ use crate::linalg::{RowBuf, Rows};
 use crate::model::Map;
 use crate::supervision::SupervisionKind;
 use crate::training::descent::{Schedule, descend};
-use crate::training::differences::drawn_pairs;
+use crate::training::differences::{irrelevant_pairs, relevant_pairs};
 use crate::training::full_batch::{FullBatch, LbfgsDescent, MappedLoss};
 use crate::training::kernel::{KernelAxes, KernelSpec};
 use crate::training::pair_lists::{PairLists, Reversed, apart, slopes};
@@ -113,9 +113,10 @@ fn train(
     run: &mut Run<'_>,
 ) -> Result<Map> {
     let relevance = data.relevance(learner)?;
-    let wanted = relevance.pairs().min(settings.pairs as u64) as usize;
-    let counts = [wanted, wanted.saturating_mul(settings.negatives)];
-    let (near, far) = drawn_pairs(data.supervision(), relevance, counts, run.seed);
+    let supervision = data.supervision();
+    let near = relevant_pairs(supervision, relevance, settings.pairs, run.seed);
+    let count = near.len().saturating_mul(settings.negatives);
+    let far = irrelevant_pairs(supervision, relevance, count, run.seed);
     let joined;
     let (corpus, border): (&dyn Corpus, u64) = if relevance.within() {
         (space.items(), 0)

@@ -21,7 +21,7 @@ use crate::Result;
 use crate::dataset::Dataset;
 use crate::execute::{decode, encode, row_digests};
 use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
-use crate::training::preprocessing::{PreparedCorpus, prepared};
+use crate::training::prepared_corpus::{PreparedCorpus, prepared};
 use crate::training::{AnyMethod, Method, Observer, Recipe, Run};
 use std::collections::BTreeMap;
 
@@ -109,6 +109,11 @@ impl Pipeline {
     /// The spaces in which the result may be compared.
     pub fn spaces(&self) -> &'static [Space] {
         self.method.spaces()
+    }
+
+    /// Of these, those that the method's objective is about.
+    pub(crate) fn own_spaces(&self) -> &'static [Space] {
+        self.method.own_spaces()
     }
 
     /// Method, parameters and preprocessing as text: what a fit depends on beside data and seed.

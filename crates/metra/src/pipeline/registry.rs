@@ -26,6 +26,8 @@ pub struct Entry {
     pub parameters: fn() -> Vec<Parameter>,
     /// Values worth trying on a validation part where nobody says which.
     pub grid: &'static [(&'static str, &'static [&'static str])],
+    /// What the preset `paper` sets: the settings of the publication, where it states some.
+    pub paper: &'static [(&'static str, &'static str)],
     /// Whether training tries these where nobody names settings.
     pub tries_grid: bool,
     build: Build,
@@ -103,14 +105,36 @@ impl Entry {
             needs: M::NEEDS,
             parameters: M::describe,
             grid: M::GRID,
+            paper: M::PAPER,
             tries_grid: M::TRIES_GRID,
             build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
         }
     }
 
-    /// The method with these parameters; those not named keep their defaults.
+    /// The method with these parameters; those not named keep their defaults, or what `preset` sets.
     pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>> {
-        (self.build)(values)
+        let mut values = values.clone();
+        self.expand_preset(&mut values)?;
+        (self.build)(&values)
+    }
+
+    /// Put the settings that `preset` stands for in its place; what is set beside it stays.
+    pub(crate) fn expand_preset(&self, settings: &mut BTreeMap<String, String>) -> Result<()> {
+        let Some(preset) = settings.remove("preset") else {
+            return Ok(());
+        };
+        if preset != "paper" || self.paper.is_empty() {
+            let expected = match self.paper {
+                [] => format!("absent: {} has none", self.name),
+                _ => "paper".to_owned(),
+            };
+            return Err(Error::parameter("preset", expected, preset));
+        }
+        for (name, value) in self.paper {
+            let known = settings.entry((*name).to_owned());
+            known.or_insert_with(|| (*value).to_owned());
+        }
+        Ok(())
     }
 
     /// Set the rank to the vectors' dimension where the default is greater and nobody said
@@ -132,8 +156,11 @@ impl Entry {
 
     /// Values worth trying of the parameters that are not fixed.
     pub fn open_grid(&self, fixed: &BTreeMap<String, String>) -> Vec<(String, Vec<String>)> {
+        let preset = fixed.get("preset").map_or(&[][..], |_| self.paper);
+        let is_fixed =
+            |name: &str| fixed.contains_key(name) || preset.iter().any(|(set, _)| *set == name);
         (self.grid.iter())
-            .filter(|(name, _)| !fixed.contains_key(*name))
+            .filter(|(name, _)| !is_fixed(name))
             .map(|(name, values)| {
                 let values = values.iter().map(|v| (*v).to_owned()).collect();
                 ((*name).to_owned(), values)
@@ -182,6 +209,44 @@ mod tests {
             // What a learner records can be set again.
             assert!(entry.build(&learner.parameters()).is_ok());
         }
+    }
+
+    #[test]
+    fn a_preset_sets_what_nobody_set() {
+        let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            let owned = pairs
+                .iter()
+                .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()));
+            owned.collect()
+        };
+        for entry in ENTRIES.iter().filter(|entry| !entry.paper.is_empty()) {
+            let built = entry.build(&settings(&[("preset", "paper")])).unwrap();
+            let found = built.parameters();
+            for (name, value) in entry.paper {
+                let set = entry.build(&settings(&[(name, value)])).unwrap();
+                assert_eq!(found[*name], set.parameters()[*name], "{}", entry.name);
+            }
+        }
+        // Lim & Lanckriet, Sec. 5.1, and Jose & Fleuret, Sec. 4.2.
+        let found = |name: &str, more: &[(&str, &str)]| {
+            let all = [&[("preset", "paper")], more].concat();
+            find(name)
+                .unwrap()
+                .build(&settings(&all))
+                .unwrap()
+                .parameters()
+        };
+        assert_eq!(found("warca", &[])["steps"], "2000");
+        assert_eq!(found("frml", &[])["batch"], "5");
+        assert_eq!(found("warca", &[("steps", "10")])["steps"], "10");
+        for (name, preset) in [("warca", "papers"), ("lda", "paper")] {
+            let refused = find(name).unwrap().build(&settings(&[("preset", preset)]));
+            assert!(refused.err().unwrap().to_string().contains("preset"));
+        }
+        let grid = find("warca")
+            .unwrap()
+            .open_grid(&settings(&[("preset", "paper")]));
+        assert!(grid.iter().all(|(name, _)| name != "margin"));
     }
 
     #[test]

@@ -44,15 +44,16 @@ impl Comparisons {
         }
     }
 
-    /// Add pairs of rows that belong together and pairs that do not.
+    /// Add pairs of rows that belong together and pairs that do not. A pair counts once, whichever row comes
+    /// first and however often it is listed.
     pub fn with_pairs(mut self, similar: &[[RowId; 2]], dissimilar: &[[RowId; 2]]) -> Result<Self> {
         self.similar.extend_from_slice(similar);
         self.dissimilar.extend_from_slice(dissimilar);
-        let together: BTreeSet<[RowId; 2]> = self.similar.iter().map(ordered).collect();
         for (number, pair) in self.similar.iter().chain(&self.dissimilar).enumerate() {
             self.check(number, "pair", pair)?;
             self.check_different(number, "pair", pair[0], pair[1])?;
         }
+        let together: BTreeSet<[RowId; 2]> = self.similar.iter().map(ordered).collect();
         for (number, pair) in self.dissimilar.iter().enumerate() {
             if together.contains(&ordered(pair)) {
                 return Err(Error::Data(format!(
@@ -61,15 +62,16 @@ impl Comparisons {
                 )));
             }
         }
-        let both_ways = together.iter().flat_map(|[a, b]| [(*a, *b), (*b, *a)]);
-        let lines: Vec<Judgement> = both_ways
-            .map(|(query, item)| Judgement {
-                query,
-                item,
-                grade: 1.0,
-            })
-            .collect();
-        self.relevance = if lines.is_empty() {
+        let apart: BTreeSet<[RowId; 2]> = self.dissimilar.iter().map(ordered).collect();
+        self.similar = together.into_iter().collect();
+        self.dissimilar = apart.into_iter().collect();
+        let line = |[query, item]: [RowId; 2], grade| Judgement { query, item, grade };
+        let both_ways =
+            |pair: &[RowId; 2], grade| [line(*pair, grade), line([pair[1], pair[0]], grade)];
+        let relevant = self.similar.iter().flat_map(|pair| both_ways(pair, 1.0));
+        let irrelevant = self.dissimilar.iter().flat_map(|pair| both_ways(pair, 0.0));
+        let lines: Vec<Judgement> = relevant.chain(irrelevant).collect();
+        self.relevance = if self.similar.is_empty() {
             None
         } else {
             Some(Judgements::within_one(self.rows, &lines)?)
@@ -148,12 +150,12 @@ impl Comparisons {
         self.len() == 0
     }
 
-    /// Pairs that belong together.
+    /// Pairs that belong together, each once, in order.
     pub fn similar(&self) -> &[[RowId; 2]] {
         &self.similar
     }
 
-    /// Pairs that do not.
+    /// Pairs that do not, likewise.
     pub fn dissimilar(&self) -> &[[RowId; 2]] {
         &self.dissimilar
     }
@@ -171,6 +173,11 @@ impl Comparisons {
     /// Similar pairs as relevance, where there are any.
     pub fn relevance(&self) -> Option<&dyn Relevance> {
         self.relevance.as_ref().map(|r| r as &dyn Relevance)
+    }
+
+    /// Similar and dissimilar pairs as judgements, where there are similar ones.
+    pub(crate) fn judgements(&self) -> Option<&Judgements> {
+        self.relevance.as_ref()
     }
 
     /// What is said about some rows alone, renumbered 0, 1, …
@@ -258,6 +265,7 @@ mod tests {
             .unwrap();
         let relevance = comparisons.relevance().unwrap();
         assert_eq!(relevance.pairs(), 4);
+        assert_eq!(comparisons.similar(), [[0, 1], [1, 2]]);
         assert!(relevance.is_relevant(1, 2) && relevance.is_relevant(2, 1));
         assert!(!relevance.is_relevant(0, 2));
     }
@@ -288,8 +296,8 @@ mod tests {
             .with_triplets(&[[4, 3, 1], [0, 1, 2]])
             .unwrap();
         let part = comparisons.select(&[4, 1, 3]).unwrap();
-        assert_eq!(part.similar(), &[[2, 0]]);
-        assert_eq!(part.dissimilar(), &[[1, 0]]);
+        assert_eq!(part.similar(), &[[0, 2]]);
+        assert_eq!(part.dissimilar(), &[[0, 1]]);
         assert_eq!(part.triplets(), &[[0, 2, 1]]);
         assert_eq!(part.rows(), 3);
     }

@@ -75,7 +75,11 @@ pub fn triplet(relevance: &dyn Relevance, random: &mut Stream) -> Option<[RowId;
     }
     for _ in 0..TRIES {
         let (query, near) = relevance.pair(random.below(relevance.pairs()));
-        let far = random.below(relevance.items());
+        let far = match relevance.judged_irrelevant(query) {
+            Some([]) => continue,
+            Some(judged) => judged[random.below(judged.len() as u64) as usize],
+            None => random.below(relevance.items()),
+        };
         let itself = relevance.within() && far == query;
         if !itself && !relevance.is_relevant(query, far) {
             return Some([query, near, far]);

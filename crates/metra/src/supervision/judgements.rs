@@ -1,7 +1,7 @@
 //! Graded relevance of items to queries, as search engineers keep it (qrels).
 //!
 //! It is neither symmetric nor transitive. What is not judged counts as irrelevant, as trec_eval
-//! has it.
+//! has it, unless a learner draws its negatives from what was judged alone (see `training::negatives`).
 
 use super::relevance::{Pool, Relevance};
 use crate::data::RowId;
@@ -23,9 +23,50 @@ pub struct Judgement {
 pub struct Judgements {
     items: u64,
     within: bool,
-    /// Relevant items of query q: `relevant[starts[q]..starts[q + 1]]`, increasing by item.
+    /// Relevant items with their grades.
+    relevant: QueryLists<(RowId, f32)>,
+    /// Items judged irrelevant.
+    irrelevant: QueryLists<RowId>,
+}
+
+/// A list a query, one after the other, increasing by item.
+#[derive(Debug, Clone)]
+struct QueryLists<T> {
+    /// Those of query q: `values[starts[q]..starts[q + 1]]`.
     starts: Vec<u64>,
-    relevant: Vec<(RowId, f32)>,
+    values: Vec<T>,
+}
+
+impl<T: Copy> QueryLists<T> {
+    /// Of lines that are sorted by query.
+    fn of_sorted(queries: u64, lines: &[(RowId, T)]) -> Self {
+        let mut starts = vec![0_u64; queries as usize + 1];
+        for (query, _) in lines {
+            starts[*query as usize + 1] += 1;
+        }
+        for query in 0..queries as usize {
+            starts[query + 1] += starts[query];
+        }
+        let values = lines.iter().map(|(_, value)| *value).collect();
+        QueryLists { starts, values }
+    }
+
+    fn of(&self, query: RowId) -> &[T] {
+        let query = query as usize;
+        &self.values[self.starts[query] as usize..self.starts[query + 1] as usize]
+    }
+
+    /// The lists of these queries, in this order; an empty one for `None`.
+    fn chosen(&self, queries: impl Iterator<Item = Option<RowId>>) -> Self {
+        let (mut starts, mut values) = (vec![0], Vec::new());
+        for query in queries {
+            if let Some(query) = query {
+                values.extend_from_slice(self.of(query));
+            }
+            starts.push(values.len() as u64);
+        }
+        QueryLists { starts, values }
+    }
 }
 
 impl Judgements {
@@ -40,7 +81,7 @@ impl Judgements {
     }
 
     fn build(queries: u64, items: u64, within: bool, lines: &[Judgement]) -> Result<Self> {
-        let mut sorted = Vec::with_capacity(lines.len());
+        let (mut relevant, mut irrelevant) = (Vec::with_capacity(lines.len()), Vec::new());
         for (number, line) in lines.iter().enumerate() {
             if line.query >= queries || line.item >= items {
                 return Err(Error::Row {
@@ -58,42 +99,52 @@ impl Judgements {
                     problem: format!("expected a finite grade, but found {}", line.grade),
                 });
             }
-            if line.grade > 0.0 && !(within && line.query == line.item) {
-                sorted.push((line.query, line.item, line.grade));
+            if within && line.query == line.item {
+                continue;
+            }
+            if line.grade > 0.0 {
+                relevant.push((line.query, (line.item, line.grade)));
+            } else {
+                irrelevant.push((line.query, line.item));
             }
         }
-        sorted.sort_by_key(|line| (line.0, line.1));
-        if let Some(pair) = sorted
-            .windows(2)
-            .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))
-        {
-            return Err(Error::Data(format!(
-                "query {} and item {} are judged twice",
-                pair[0].0, pair[0].1
-            )));
+        let twice = |query: RowId, item: RowId| {
+            Error::Data(format!("query {query} and item {item} are judged twice"))
+        };
+        relevant.sort_by_key(|(query, (item, _))| (*query, *item));
+        let key = |line: &(RowId, (RowId, f32))| (line.0, line.1.0);
+        if let Some(pair) = relevant.windows(2).find(|w| key(&w[0]) == key(&w[1])) {
+            return Err(twice(pair[0].0, pair[0].1.0));
         }
-        let mut starts = vec![0_u64; queries as usize + 1];
-        for (query, _, _) in &sorted {
-            starts[*query as usize + 1] += 1;
-        }
-        for query in 0..queries as usize {
-            starts[query + 1] += starts[query];
-        }
-        Ok(Judgements {
+        irrelevant.sort_unstable();
+        irrelevant.dedup();
+        let relevant = QueryLists::of_sorted(queries, &relevant);
+        let judgements = Judgements {
             items,
             within,
-            starts,
-            relevant: sorted
-                .into_iter()
-                .map(|(_, item, grade)| (item, grade))
-                .collect(),
-        })
+            relevant,
+            irrelevant: QueryLists::of_sorted(queries, &irrelevant),
+        };
+        let both = |line: &&(RowId, RowId)| judgements.is_relevant(line.0, line.1);
+        match irrelevant.iter().find(both) {
+            Some((query, item)) => Err(twice(*query, *item)),
+            None => Ok(judgements),
+        }
     }
 
     /// Relevant items of a query with their grades, increasing by item.
     pub fn of(&self, query: RowId) -> &[(RowId, f32)] {
-        let query = query as usize;
-        &self.relevant[self.starts[query] as usize..self.starts[query + 1] as usize]
+        self.relevant.of(query)
+    }
+
+    /// Items judged irrelevant to a query, increasing.
+    pub fn irrelevant_to(&self, query: RowId) -> &[RowId] {
+        self.irrelevant.of(query)
+    }
+
+    /// How many pairs of a query and an item were judged irrelevant.
+    pub fn irrelevant_pairs(&self) -> u64 {
+        self.irrelevant.values.len() as u64
     }
 
     /// The judgements of some queries, renumbered 0, 1, …; the items stay.
@@ -104,48 +155,35 @@ impl Judgements {
                     .into(),
             ));
         }
-        let mut starts = vec![0];
-        let mut relevant = Vec::new();
-        for query in queries {
-            relevant.extend_from_slice(self.of(*query));
-            starts.push(relevant.len() as u64);
-        }
+        let chosen = || queries.iter().map(|query| Some(*query));
         Ok(Judgements {
             items: self.items,
             within: false,
-            starts,
-            relevant,
+            relevant: self.relevant.chosen(chosen()),
+            irrelevant: self.irrelevant.chosen(chosen()),
         })
     }
 
-    /// The same queries and items, with nothing relevant to queries other than these.
+    /// The same queries and items, with nothing judged for queries other than these.
     pub(crate) fn restricted_to(&self, queries: &[RowId]) -> Self {
-        let mut kept = vec![false; self.starts.len() - 1];
+        let mut kept = vec![None; self.queries() as usize];
         for query in queries {
             if let Some(kept) = kept.get_mut(*query as usize) {
-                *kept = true;
+                *kept = Some(*query);
             }
-        }
-        let mut starts = vec![0];
-        let mut relevant = Vec::new();
-        for (query, kept) in kept.into_iter().enumerate() {
-            if kept {
-                relevant.extend_from_slice(self.of(query as RowId));
-            }
-            starts.push(relevant.len() as u64);
         }
         Judgements {
             items: self.items,
             within: self.within,
-            starts,
-            relevant,
+            relevant: self.relevant.chosen(kept.iter().copied()),
+            irrelevant: self.irrelevant.chosen(kept.iter().copied()),
         }
     }
 
     /// Which items are relevant to some query.
     pub(crate) fn judged_items(&self) -> Vec<bool> {
         let mut seen = vec![false; self.items as usize];
-        for (item, _) in &self.relevant {
+        for (item, _) in &self.relevant.values {
             seen[*item as usize] = true;
         }
         seen
@@ -154,17 +192,22 @@ impl Judgements {
     pub(super) fn hash(&self, hasher: &mut blake3::Hasher) {
         hasher.update(b"judgements");
         hasher.update(&[u8::from(self.within)]);
-        hasher.update(bytemuck::cast_slice(&self.starts));
-        for (item, grade) in &self.relevant {
+        hasher.update(bytemuck::cast_slice(&self.relevant.starts));
+        for (item, grade) in &self.relevant.values {
             hasher.update(&item.to_le_bytes());
             hasher.update(&grade.to_le_bytes());
+        }
+        if !self.irrelevant.values.is_empty() {
+            hasher.update(b"irrelevant");
+            hasher.update(bytemuck::cast_slice(&self.irrelevant.starts));
+            hasher.update(bytemuck::cast_slice(&self.irrelevant.values));
         }
     }
 }
 
 impl Relevance for Judgements {
     fn queries(&self) -> u64 {
-        self.starts.len() as u64 - 1
+        self.relevant.starts.len() as u64 - 1
     }
 
     fn items(&self) -> u64 {
@@ -176,12 +219,13 @@ impl Relevance for Judgements {
     }
 
     fn pairs(&self) -> u64 {
-        self.relevant.len() as u64
+        self.relevant.values.len() as u64
     }
 
     fn pair(&self, number: u64) -> (RowId, RowId) {
-        let query = self.starts.partition_point(|start| *start <= number) - 1;
-        (query as RowId, self.relevant[number as usize].0)
+        let starts = &self.relevant.starts;
+        let query = starts.partition_point(|start| *start <= number) - 1;
+        (query as RowId, self.relevant.values[number as usize].0)
     }
 
     fn relevant_count(&self, query: RowId) -> u64 {
@@ -233,6 +277,15 @@ mod tests {
         let pairs: Vec<_> = (0..3).map(|n| judged.pair(n)).collect();
         assert_eq!(pairs, vec![(0, 3), (2, 1), (2, 5)]);
         assert!(!judged.is_relevant(1, 1));
+        assert_eq!(
+            (judged.irrelevant_to(1), judged.irrelevant_pairs()),
+            (&[1][..], 1)
+        );
+        assert!(judged.restricted_to(&[2]).irrelevant_to(1).is_empty());
+        assert_eq!(
+            judged.select_queries(&[2, 1]).unwrap().irrelevant_to(1),
+            [1]
+        );
         assert_eq!(judged.irrelevant_count(2), 4);
         assert_eq!(judged.select_queries(&[2]).unwrap().pair(0), (0, 1));
     }
@@ -264,5 +317,9 @@ mod tests {
             twice.unwrap_err().to_string(),
             "query 0 and item 0 are judged twice"
         );
+        let both = Judgements::new(1, 1, &[line(0, 0, 0.0), line(0, 0, 1.0)]);
+        assert!(both.is_err());
+        let again = Judgements::new(1, 1, &[line(0, 0, 0.0), line(0, 0, -1.0)]);
+        assert_eq!(again.unwrap().irrelevant_pairs(), 1);
     }
 }

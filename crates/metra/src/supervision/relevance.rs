@@ -26,9 +26,18 @@ pub trait Relevance: Sync {
     /// Number of items relevant to `query`.
     fn relevant_count(&self, query: RowId) -> u64;
 
-    /// Number of items that are neither relevant to `query` nor itself: |T| in WARCA.
+    /// The items that alone count as irrelevant to `query`, increasing; `None` where all do that are not
+    /// relevant to it.
+    fn judged_irrelevant(&self, _query: RowId) -> Option<&[RowId]> {
+        None
+    }
+
+    /// Number of items that count as irrelevant to `query`: |T| in WARCA.
     fn irrelevant_count(&self, query: RowId) -> u64 {
-        self.items() - self.relevant_count(query) - u64::from(self.within())
+        match self.judged_irrelevant(query) {
+            Some(judged) => judged.len() as u64,
+            None => self.items() - self.relevant_count(query) - u64::from(self.within()),
+        }
     }
 
     /// Whether `item` is relevant to `query`. A row is never relevant to itself.

@@ -26,8 +26,9 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// In the training space's coordinates, of relevance that has pairs of both kinds: exact for labels; otherwise over at most `pairs` of each kind,
-    /// all relevant pairs where there are no more and dissimilar pairs as given where some are.
+    /// In the training space's coordinates, of relevance that has pairs of both kinds: exact for labels; otherwise
+    /// over at most `pairs` of each kind, all relevant pairs where there are no more and dissimilar pairs as
+    /// given where some are.
     pub(crate) fn new(
         learner: &str,
         data: &Dataset<'_>,
@@ -78,7 +79,8 @@ impl Differences {
         pairs: usize,
         seed: u64,
     ) -> Result<Self> {
-        let (near, far) = drawn_pairs(supervision, relevance, [pairs, pairs], seed);
+        let near = relevant_pairs(supervision, relevance, pairs, seed);
+        let far = irrelevant_pairs(supervision, relevance, pairs, seed);
         Ok(Differences {
             relevant: pair_spread(space.queries(), space.items(), &near)?,
             irrelevant: pair_spread(space.queries(), space.items(), &far)?,
@@ -98,40 +100,47 @@ impl Differences {
 /// Pairs of rows: a query and an item.
 pub(crate) type Pairs = Vec<(RowId, RowId)>;
 
-/// Relevant and irrelevant pairs, at most so many of each: all relevant ones where there are no more, and
-/// dissimilar ones as given where some are.
-pub(crate) fn drawn_pairs(
+/// Relevant pairs: all of them, or as many drawn ones where there are more than `most`. Two rows of one corpus
+/// that are relevant to each other are one pair.
+pub(crate) fn relevant_pairs(
     supervision: &Supervision,
     relevance: &dyn Relevance,
-    [relevant, irrelevant]: [usize; 2],
+    most: usize,
     seed: u64,
-) -> (Pairs, Pairs) {
+) -> Pairs {
+    // Labels and similar pairs say it of both rows; judgements are listed as they are meant.
+    let both_ways = !matches!(supervision, Supervision::Judgements(_));
     let known = relevance.pairs();
+    if known / (1 + u64::from(both_ways)) <= most as u64 {
+        return (0..known)
+            .map(|number| relevance.pair(number))
+            .filter(|(a, b)| !both_ways || a < b)
+            .collect();
+    }
     let mut random = Stream::new(seed, "relevant pairs", 0);
-    let near: Pairs = if known <= relevant as u64 {
-        (0..known).map(|number| relevance.pair(number)).collect()
-    } else {
-        (0..relevant)
-            .map(|_| relevance.pair(random.below(known)))
-            .collect()
-    };
-    let far: Pairs = match supervision {
-        Supervision::Comparisons(comparisons) if !comparisons.dissimilar().is_empty() => {
-            comparisons
-                .dissimilar()
-                .iter()
-                .map(|[a, b]| (*a, *b))
-                .collect()
-        }
-        _ => {
-            let mut random = Stream::new(seed, "irrelevant pairs", 0);
-            (0..irrelevant)
-                .map_while(|_| derive::triplet(relevance, &mut random))
-                .map(|[query, _, far]| (query, far))
-                .collect()
-        }
-    };
-    (near, far)
+    (0..most)
+        .map(|_| relevance.pair(random.below(known)))
+        .collect()
+}
+
+/// Irrelevant pairs: dissimilar ones where some were listed, otherwise so many drawn ones.
+pub(crate) fn irrelevant_pairs(
+    supervision: &Supervision,
+    relevance: &dyn Relevance,
+    count: usize,
+    seed: u64,
+) -> Pairs {
+    if let Supervision::Comparisons(comparisons) = supervision
+        && !comparisons.dissimilar().is_empty()
+    {
+        let listed = comparisons.dissimilar().iter();
+        return listed.map(|[a, b]| (*a, *b)).collect();
+    }
+    let mut random = Stream::new(seed, "irrelevant pairs", 0);
+    (0..count)
+        .map_while(|_| derive::triplet(relevance, &mut random))
+        .map(|[query, _, far]| (query, far))
+        .collect()
 }
 
 /// Mean of (x − y)(x − y)ᵀ over pairs of a query x and an item y.
@@ -200,6 +209,36 @@ mod tests {
         let listed = |pairs| pair_spread(&set.corpus, &set.corpus, pairs).unwrap();
         assert_close(&found.relevant, &listed(&near), 1e-10);
         assert_close(&found.irrelevant, &listed(&far), 1e-10);
+    }
+
+    #[test]
+    fn a_pair_counts_once() {
+        let listed = |similar: &[[RowId; 2]], dissimilar: &[[RowId; 2]]| {
+            let comparisons = crate::supervision::Comparisons::new(9);
+            Supervision::Comparisons(comparisons.with_pairs(similar, dissimilar).unwrap())
+        };
+        let pairs = |supervision: &Supervision, most| {
+            let relevance = supervision.relevance().unwrap();
+            (
+                relevant_pairs(supervision, relevance, most, 1),
+                irrelevant_pairs(supervision, relevance, most, 1),
+            )
+        };
+        let once = listed(&[[0, 1], [3, 2]], &[[5, 4], [0, 6]]);
+        let expected = (vec![(0, 1), (2, 3)], vec![(0, 6), (4, 5)]);
+        assert_eq!(pairs(&once, 2), expected);
+        // Whichever row comes first, and however often it is said.
+        let more = [[1, 0], [2, 3], [3, 2], [0, 1], [0, 1]];
+        assert_eq!(
+            pairs(&listed(&more, &[[6, 0], [4, 5], [5, 4]]), 2),
+            expected
+        );
+        assert_eq!(pairs(&once, 1).0.len(), 1);
+
+        let labels = Supervision::labels(Labels::from_numbers(&[7, 8, 7, 7, 8]).unwrap());
+        let (near, far) = pairs(&labels, 4);
+        assert_eq!(near, [(0, 2), (0, 3), (2, 3), (1, 4)]);
+        assert_eq!(far.len(), 4);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use super::parameters::{Bound, Choice, parameters};
 use super::principal_axes::transposed;
-use crate::data::{Corpus, MemoryCorpus, RowId, Storage};
+use crate::data::{Corpus, MemoryCorpus, RowId, Storage, check_stop};
 use crate::linalg::{
     Kernel, RowBuf, Rows, Symmetric, finish_kernel, map_rows, raw_kernel_within, transposed_product,
 };
@@ -98,22 +98,23 @@ impl KernelAxes {
         let chosen = Stream::new(seed, "landmarks", 0).choose(corpus.len(), spec.landmarks);
         let mut rows = RowBuf::empty(corpus.dim());
         corpus.gather(&chosen, &mut rows)?;
+        let check = || check_stop(corpus);
         let (source, gram) = match spec.kernel {
             KernelKind::Precomputed => {
                 let columns: Vec<RowId> = chosen.iter().map(|row| corpus.origin(*row)).collect();
                 select_columns(&rows, &columns)?
             }
             _ => {
-                let (kernel, gram) = settle(spec, rows.rows())
+                let (kernel, gram) = settle(spec, rows.rows(), &check)
                     .map_err(|e| e.renumbered(|row| corpus.origin(chosen[row as usize])))?;
                 let landmarks = rows;
                 (Source::Vectors { kernel, landmarks }, gram)
             }
         };
-        Self::of_gram(source, gram)
+        Self::of_gram(source, gram, &check)
     }
 
-    fn of_gram(source: Source, mut gram: RowBuf) -> Result<Self> {
+    fn of_gram(source: Source, mut gram: RowBuf, check: &dyn Fn() -> Result<()>) -> Result<Self> {
         let count = gram.len();
         let mean: Vec<f64> = (gram.rows().iter())
             .map(|row| row.iter().map(|v| f64::from(*v)).sum::<f64>() / count as f64)
@@ -127,7 +128,7 @@ impl KernelAxes {
                 *value = centred[(i, j)] as f32;
             }
         }
-        let eigen = Symmetric::new(centred)?.eigen()?;
+        let eigen = Symmetric::new(centred)?.eigen_until(check)?;
         let floor = eigen.values.first().copied().unwrap_or(0.0) * NOISE;
         let rank = (eigen.values.iter())
             .take_while(|v| **v > floor && **v > 0.0)
@@ -235,8 +236,12 @@ fn spread_out(map: &LowRank, columns: &[usize], width: usize) -> Result<LowRank>
     LowRank::new(wide, map.offset().map(<[f32]>::to_vec))
 }
 
-/// The kernel with its width settled on these rows, and their kernel matrix.
-fn settle(spec: KernelSpec, rows: Rows<'_>) -> Result<(Kernel, RowBuf)> {
+/// The kernel with its width settled on these rows, and their kernel matrix. Ends where `check` fails.
+fn settle(
+    spec: KernelSpec,
+    rows: Rows<'_>,
+    check: &(dyn Fn() -> Result<()> + Sync),
+) -> Result<(Kernel, RowBuf)> {
     let unsettled = match spec.kernel {
         KernelKind::Linear | KernelKind::Precomputed => Kernel::Linear,
         KernelKind::Polynomial => {
@@ -256,7 +261,7 @@ fn settle(spec: KernelSpec, rows: Rows<'_>) -> Result<(Kernel, RowBuf)> {
     let equal = || Error::Data("all vectors are equal: nothing can be learned".into());
     unsettled.check().map_err(|_| equal())?;
     unsettled.check_rows(0, rows)?;
-    let mut gram = raw_kernel_within(unsettled, rows);
+    let mut gram = raw_kernel_within(unsettled, rows, check)?;
     let kernel = match unsettled {
         Kernel::Rbf { .. } | Kernel::ExponentialChiSquare { .. } => {
             let count = rows.len() as f64;

@@ -23,6 +23,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
     /// value depends so much on the data that no default serves.
     const TRIES_GRID: bool = false;
 
+    /// What the publication states that it follows, for the preset `paper`; nothing where it states no settings.
+    const PAPER: &'static [(&'static str, &'static str)] = &[];
+
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {
         Ok(())
@@ -35,9 +38,18 @@ pub trait Method: Parameters + Send + Sync + 'static {
         Ok(self)
     }
 
-    /// The spaces in which its result may be compared; which serves best is a choice to validate.
+    /// The spaces in which its result may be compared.
     fn spaces(&self) -> &'static [Space] {
         &Space::ALL
+    }
+
+    /// Of these, those that validation chooses among where nobody names any: what the objective is about.
+    /// Distances say nothing of inner products, which favour long vectors whatever lies near.
+    fn own_spaces(&self) -> &'static [Space] {
+        match self.spaces() {
+            all if all == Space::ALL => &[Space::SquaredL2, Space::Cosine],
+            some => some,
+        }
     }
 
     /// Whether it learns from classes by passes over the corpus alone, so that rows may be on other
@@ -66,6 +78,9 @@ pub trait AnyMethod: Send + Sync {
     /// See [`Method::spaces`].
     fn spaces(&self) -> &'static [Space];
 
+    /// See [`Method::own_spaces`].
+    fn own_spaces(&self) -> &'static [Space];
+
     /// See [`Method::runs_by_passes`].
     fn runs_by_passes(&self) -> bool;
 
@@ -87,6 +102,10 @@ impl<M: Method> AnyMethod for M {
 
     fn spaces(&self) -> &'static [Space] {
         Method::spaces(self)
+    }
+
+    fn own_spaces(&self) -> &'static [Space] {
+        Method::own_spaces(self)
     }
 
     fn runs_by_passes(&self) -> bool {

@@ -3,17 +3,14 @@
 
 use super::ParameterValue;
 use super::kernel::{KernelAxes, KernelKind, KernelSpec};
-use super::principal_axes::principal_axes;
-use crate::data::{
-    Corpus, CorpusRef, ElementMap, Groups, Keys, MemoryCorpus, PartialResult, PassExecutor, RowId,
-    SCAN_ROWS, Task,
-};
+use super::prepared_corpus::PreparedCorpus;
+use super::principal_axes::{PrincipalAxes, principal_axes, usable};
+use crate::data::{Corpus, ElementMap, Groups, Keys};
 use crate::execute::{keyed_sums, spread};
-use crate::linalg::{RowBuf, Rows};
-use crate::model::{Chain, LowRank, Map, Model, Origin, Space, Step};
+use crate::linalg::RowBuf;
+use crate::model::{LowRank, Step};
 use crate::{Error, Result};
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
 /// One word of a recipe.
@@ -23,9 +20,56 @@ enum Ingredient {
     Centre,
     CentreGroups,
     Scale,
-    Pca { rank: usize },
-    Whiten { rank: usize },
+    Pca { size: Components },
+    Whiten { size: Components },
     Kernel { kind: KernelKind, landmarks: usize },
+}
+
+/// How many principal components are kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Components {
+    Count(usize),
+    /// As few as hold this percentage of the variance.
+    Percent(f64),
+}
+
+impl Components {
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(percent) => (percent.parse().ok())
+                .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+                .map(Components::Percent),
+            None => (text.parse().ok())
+                .filter(|count| *count > 0)
+                .map(Components::Count),
+        }
+    }
+
+    /// So many of those that there are.
+    fn of(self, axes: &PrincipalAxes) -> Result<usize> {
+        match self {
+            Components::Count(count) => usable(count, axes.rank()),
+            Components::Percent(percent) => {
+                let total: f64 = axes.variances.iter().sum();
+                let mut kept = 0.0;
+                let enough = axes.variances.iter().position(|variance| {
+                    kept += variance;
+                    // Percentages are decimal: 1e-12 is far below what one can mean.
+                    kept >= total * (percent / 100.0 - 1e-12)
+                });
+                usable(enough.map_or(axes.rank(), |last| last + 1), axes.rank())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Components {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Components::Count(count) => write!(f, "{count}"),
+            Components::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 /// Preprocessing to be fitted: steps joined by `+`, in order. `none` is the empty recipe.
@@ -47,10 +91,13 @@ pub const WORDS: &[(&str, &str)] = &[
         "scale",
         "divide each column by its standard deviation in training",
     ),
-    ("pca:R", "PCA to R components"),
+    (
+        "pca:R",
+        "PCA to R components; pca:95% keeps as few as hold 95 % of the variance",
+    ),
     (
         "whiten:R",
-        "PCA to R components, each scaled to unit variance",
+        "PCA to R components (or a share, as in pca:95%), each scaled to unit variance",
     ),
     (
         "chi2:N",
@@ -69,7 +116,10 @@ impl Recipe {
         (self.0.iter()).fold(input, |dim, ingredient| match ingredient {
             Ingredient::Element(map) => map.output_dim(dim),
             Ingredient::Centre | Ingredient::CentreGroups | Ingredient::Scale => dim,
-            Ingredient::Pca { rank } | Ingredient::Whiten { rank } => dim.min(*rank),
+            Ingredient::Pca { size } | Ingredient::Whiten { size } => match size {
+                Components::Count(count) => dim.min(*count),
+                Components::Percent(_) => dim,
+            },
             Ingredient::Kernel { landmarks, .. } => *landmarks,
         })
     }
@@ -113,10 +163,10 @@ impl FromStr for Recipe {
                 ("centre-groups", None) => Ingredient::CentreGroups,
                 ("scale", None) => Ingredient::Scale,
                 ("pca", _) => Ingredient::Pca {
-                    rank: number().ok_or_else(wrong)?,
+                    size: value.and_then(Components::parse).ok_or_else(wrong)?,
                 },
                 ("whiten", _) => Ingredient::Whiten {
-                    rank: number().ok_or_else(wrong)?,
+                    size: value.and_then(Components::parse).ok_or_else(wrong)?,
                 },
                 ("chi2", _) => {
                     let order = number().filter(|n| *n <= 3).ok_or_else(wrong)?;
@@ -157,8 +207,8 @@ impl fmt::Display for Recipe {
                 Ingredient::Centre => f.write_str("centre")?,
                 Ingredient::CentreGroups => f.write_str("centre-groups")?,
                 Ingredient::Scale => f.write_str("scale")?,
-                Ingredient::Pca { rank } => write!(f, "pca:{rank}")?,
-                Ingredient::Whiten { rank } => write!(f, "whiten:{rank}")?,
+                Ingredient::Pca { size } => write!(f, "pca:{size}")?,
+                Ingredient::Whiten { size } => write!(f, "whiten:{size}")?,
                 Ingredient::Element(ElementMap::ChiSquare { order }) => write!(f, "chi2:{order}")?,
                 Ingredient::Kernel { kind, landmarks } => {
                     write!(f, "kernel:{}:{landmarks}", kind.show())?;
@@ -217,14 +267,14 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
                 .map(|f| if f.is_finite() { f } else { 1.0 })
                 .collect(),
         },
-        Ingredient::Pca { rank } => {
+        Ingredient::Pca { size } => {
             let axes = principal_axes(corpus)?;
-            let rank = super::principal_axes::usable(rank, axes.rank())?;
+            let rank = size.of(&axes)?;
             Step::Project(LowRank::centred(axes.basis.leading_rows(rank), &axes.mean)?)
         }
-        Ingredient::Whiten { rank } => {
+        Ingredient::Whiten { size } => {
             let axes = principal_axes(corpus)?;
-            let rank = super::principal_axes::usable(rank, axes.rank())?;
+            let rank = size.of(&axes)?;
             Step::Project(axes.whitening(rank, 0.01)?)
         }
         Ingredient::Kernel { kind, landmarks } => {
@@ -238,133 +288,10 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
     })
 }
 
-/// A corpus seen through fitted steps, prepared when it is read.
-pub struct PreparedCorpus<'a> {
-    inner: &'a dyn Corpus,
-    groups: Option<&'a Groups>,
-    steps: &'a [Step],
-    dim: usize,
-}
-
-impl<'a> PreparedCorpus<'a> {
-    /// `inner` through `steps`; `groups` are those of its rows, numbered as in the steps.
-    pub fn new(inner: &'a dyn Corpus, groups: Option<&'a Groups>, steps: &'a [Step]) -> Self {
-        // Steps that do not fit say so when they are applied.
-        let dim = (steps.iter()).fold(inner.dim(), |dim, step| step.output_dim(dim).unwrap_or(dim));
-        PreparedCorpus {
-            inner,
-            groups,
-            steps,
-            dim,
-        }
-    }
-
-    fn apply(&self, first: RowId, groups: Option<&[u32]>, rows: &mut RowBuf) -> Result<()> {
-        for step in self.steps {
-            step.apply(first, groups, rows)?;
-        }
-        Ok(())
-    }
-}
-
-impl Corpus for PreparedCorpus<'_> {
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
-        self.inner.gather(rows, out)?;
-        let groups: Option<Vec<u32>> = self
-            .groups
-            .map(|g| rows.iter().map(|r| g.of()[*r as usize]).collect());
-        self.apply(0, groups.as_deref(), out)
-            .map_err(|e| e.renumbered(|place| self.origin(rows[place as usize])))
-    }
-
-    fn scan(
-        &self,
-        range: Range<RowId>,
-        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
-    ) -> Result<()> {
-        if self.steps.is_empty() {
-            return self.inner.scan(range, visit);
-        }
-        let mut buffer = RowBuf::zeros(SCAN_ROWS, self.inner.dim());
-        self.inner.scan(range, &mut |first, rows| {
-            buffer.clear(rows.dim());
-            buffer.extend(rows);
-            let at = first as usize;
-            let groups = self.groups.map(|g| &g.of()[at..at + rows.len()]);
-            self.apply(first, groups, &mut buffer)
-                .map_err(|e| e.renumbered(|row| self.origin(row)))?;
-            visit(first, buffer.rows())
-        })
-    }
-
-    fn origin(&self, row: RowId) -> RowId {
-        self.inner.origin(row)
-    }
-
-    fn view(&self) -> Option<Rows<'_>> {
-        if self.steps.is_empty() {
-            self.inner.view()
-        } else {
-            None
-        }
-    }
-
-    fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
-        let inner = self.inner.pass_executor()?;
-        Some(Box::new(PreparedExecutor {
-            inner,
-            steps: self.steps,
-            dim: self.inner.dim(),
-        }))
-    }
-}
-
-/// Sends the fitted steps along with every pass.
-struct PreparedExecutor<'a> {
-    inner: Box<dyn PassExecutor + 'a>,
-    steps: &'a [Step],
-    /// Numbers in a row before the steps.
-    dim: usize,
-}
-
-impl PassExecutor for PreparedExecutor<'_> {
-    fn run(&self, mut task: Task) -> Result<Vec<PartialResult>> {
-        if !self.steps.is_empty() {
-            let steps = self.steps.to_vec();
-            let chain = Chain::new(self.dim, steps, Map::Identity, Space::SquaredL2)?;
-            let model = Model::new(None, chain, Origin::default())?;
-            task.prepare.insert(0, model.to_bytes()?);
-        }
-        self.inner.run(task)
-    }
-}
-
-/// A prepared corpus: a copy in memory if it takes at most `memory` bytes, otherwise prepared again at each
-/// reading. Without steps no copy is ever made.
-pub(crate) fn prepared(corpus: PreparedCorpus<'_>, memory: u64) -> Result<CorpusRef<'_>> {
-    let bytes = corpus.len().saturating_mul(corpus.dim() as u64 * 4);
-    if bytes > memory || corpus.steps.is_empty() {
-        return Ok(CorpusRef::Owned(Box::new(corpus)));
-    }
-    let mut rows = RowBuf::empty(corpus.dim());
-    corpus.scan(0..corpus.len(), &mut |_, block| {
-        rows.extend(block);
-        Ok(())
-    })?;
-    Ok(CorpusRef::Owned(Box::new(MemoryCorpus::new(rows)?)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::MemoryCorpus;
 
     fn corpus(values: &[f32], dim: usize) -> MemoryCorpus {
         MemoryCorpus::new(RowBuf::from_values(values.to_vec(), dim).unwrap()).unwrap()
@@ -377,17 +304,27 @@ mod tests {
             "sqrt+centre",
             "log:1000+centre-groups+pca:20",
             "l2+scale+whiten:3",
+            "pca:95%",
+            "whiten:99.5%",
         ] {
             assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
         }
-        for text in ["", "sqr", "pca", "pca:0", "log:-1", "scale:2"] {
+        for text in [
+            "", "sqr", "pca", "pca:0", "pca:0%", "pca:101%", "pca:NaN%", "pca:9.5", "log:-1",
+            "scale:2",
+        ] {
             assert!(text.parse::<Recipe>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn recipes_know_how_many_numbers_they_leave() {
-        for (text, expected) in [("sqrt+pca:10", 10), ("pca:99+l2", 64), ("chi2:1", 192)] {
+        for (text, expected) in [
+            ("sqrt+pca:10", 10),
+            ("pca:99+l2", 64),
+            ("pca:95%", 64),
+            ("chi2:1", 192),
+        ] {
             assert_eq!(
                 text.parse::<Recipe>().unwrap().most_dim(64),
                 expected,
@@ -409,6 +346,28 @@ mod tests {
         let mut out = RowBuf::empty(2);
         prepared.gather(&[1, 0], &mut out).unwrap();
         assert_eq!(out.values(), &[1.0, 0.0, -1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_share_of_the_variance_is_kept() {
+        // Variances as 16 to 9 to 1: shares of 61.5, 34.6 and 3.8 %.
+        let rows = [4.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 1.0];
+        let both: Vec<f32> = rows.iter().copied().chain(rows.map(|v| -v)).collect();
+        let rows = corpus(&both, 3);
+        for (text, dim) in [
+            ("pca:61%", 1),
+            ("pca:62%", 2),
+            ("pca:96%", 2),
+            ("whiten:97%", 3),
+            ("pca:100%", 3),
+        ] {
+            let steps = text.parse::<Recipe>().unwrap().fit(&rows, None).unwrap();
+            assert_eq!(
+                PreparedCorpus::new(&rows, None, &steps).dim(),
+                dim,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ struct Report {
     queries_with_missing_items: usize,
     /// Pairs of a known query and a relevant item that is in the file of items.
     relevant_pairs: usize,
+    /// Pairs of a known query and an item of the file that was judged irrelevant (a grade of 0 or less).
+    irrelevant_pairs: usize,
     /// Items that are relevant to some query, and to more than one.
     relevant_items: usize,
     shared_items: usize,
@@ -89,6 +91,7 @@ impl Report {
             queries_without_items: 0,
             queries_with_missing_items: 0,
             relevant_pairs: 0,
+            irrelevant_pairs: 0,
             relevant_items: 0,
             shared_items: 0,
             headroom: Vec::new(),
@@ -108,6 +111,9 @@ impl Report {
                 count += 1;
             }
             report.relevant_pairs += count;
+            let is_known =
+                |(item, grade): &(&String, &f32)| **grade <= 0.0 && item_ids.contains_key(*item);
+            report.irrelevant_pairs += grades.iter().filter(is_known).count();
             report.usable_queries += usize::from(count > 0);
             report.queries_without_items += usize::from(count == 0 && !relevant.is_empty());
             report.queries_with_missing_items += usize::from(count < relevant.len());
@@ -168,6 +174,16 @@ impl Report {
                 count(self.shared_items)
             ),
         )?;
+        let judged = match self.irrelevant_pairs {
+            0 => "no pair was judged irrelevant: all that is not relevant counts as irrelevant"
+                .to_owned(),
+            some => format!(
+                "{} pairs were judged irrelevant; what nobody judged counts as irrelevant, too, unless \
+                 --set negatives=judged draws from these alone",
+                count(some)
+            ),
+        };
+        print::fact("irrelevant", &judged)?;
         for base in &self.headroom {
             let values = base.measures.iter();
             let values: Vec<String> = values.map(|(name, v)| format!("{name} {v:.4}")).collect();

@@ -13,8 +13,8 @@ use crate::execute::moments;
 use crate::linalg::{RowBuf, Symmetric, rows_from};
 use crate::model::Map;
 use crate::random::Stream;
-use crate::supervision::SupervisionKind;
-use crate::training::differences::drawn_pairs;
+use crate::supervision::{Relevance, Supervision, SupervisionKind};
+use crate::training::differences::{irrelevant_pairs, relevant_pairs};
 use crate::training::parameters::{Bound, Choice, parameters, rank_or_all, require};
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
@@ -106,12 +106,7 @@ impl Method for Itml {
         let space = TrainingSpace::new(data)?;
         let scale = space.pair_scale(relevance, run.seed)?;
         let inverse = 1.0 / scale;
-        let counts = [settings.pairs, settings.pairs];
-        let (near, far) = drawn_pairs(data.supervision(), relevance, counts, run.seed);
-        let similar = near.iter().map(|pair| (*pair, true));
-        let pairs: Vec<((RowId, RowId), bool)> = similar
-            .chain(far.iter().map(|pair| (*pair, false)))
-            .collect();
+        let pairs = settings.listed(data.supervision(), relevance, run.seed);
         let pairs = Constraints::new(&space, pairs, inverse as f32)?;
         run.facts
             .insert("coincident".into(), pairs.coincident as f64);
@@ -123,6 +118,23 @@ impl Method for Itml {
         };
         let root = Symmetric::new(matrix)?.eigen()?.factor(rank);
         space.carry_back(&rows_from(root.as_ref()), inverse as f32, true)
+    }
+}
+
+impl Itml {
+    /// The pairs that bounds are set on, and whether they are similar.
+    fn listed(
+        &self,
+        supervision: &Supervision,
+        relevance: &dyn Relevance,
+        seed: u64,
+    ) -> Vec<((RowId, RowId), bool)> {
+        let near = relevant_pairs(supervision, relevance, self.pairs, seed);
+        let far = irrelevant_pairs(supervision, relevance, self.pairs, seed);
+        let similar = near.into_iter().map(|pair| (pair, true));
+        similar
+            .chain(far.into_iter().map(|pair| (pair, false)))
+            .collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::data::MemoryCorpus;
-use crate::supervision::{Labels, Supervision};
+use crate::supervision::{Comparisons, Labels, Supervision};
 use faer::Side;
 
 /// The bounds of itml.py.
@@ -77,9 +77,13 @@ fn set() -> (MemoryCorpus, Supervision) {
 }
 
 /// The pairs of itml.py: every row with the third after it and then every row with the fourth.
+fn after(steps: u64) -> Vec<[RowId; 2]> {
+    (0..60).map(|row| [row, (row + steps) % 60]).collect()
+}
+
 fn pairs(space: &TrainingSpace<'_>) -> Constraints {
-    let near = (0..60).map(|r| ((r, (r + 3) % 60), true));
-    let far = (0..60).map(|r| ((r, (r + 4) % 60), false));
+    let near = after(3).into_iter().map(|[a, b]| ((a, b), true));
+    let far = after(4).into_iter().map(|[a, b]| ((a, b), false));
     Constraints::new(space, near.chain(far).collect(), 1.0).unwrap()
 }
 
@@ -163,6 +167,23 @@ fn cycles_and_their_end_are_those_of_metric_learn() {
         let (own, _) = learned(&pairs, gamma, 10_000, 1e-4);
         let found = primal(&own, &pairs, gamma);
         assert!(found <= expected.own_primal * (1.0 + 1e-6), "{found}");
+    }
+}
+
+/// Bounds on the same pairs, but as supervision lists them, lead to the same end: each counts once.
+#[test]
+fn listed_pairs_are_those_of_metric_learn() {
+    let (corpus, _) = set();
+    let comparisons = Comparisons::new(60).with_pairs(&after(3), &after(4));
+    let supervision = Supervision::Comparisons(comparisons.unwrap());
+    let data = Dataset::new(&corpus, &supervision).unwrap();
+    let space = TrainingSpace::new(&data).unwrap();
+    let relevance = data.relevance("itml").unwrap();
+    let listed = Itml::default().listed(&supervision, relevance, 1);
+    let pairs = Constraints::new(&space, listed, 1.0).unwrap();
+    for expected in [&SOFT, &HARD] {
+        let (end, _) = learned(&pairs, expected.gamma, 10_000, 1e-12);
+        same(&end, &expected.end, 1e-5);
     }
 }
 

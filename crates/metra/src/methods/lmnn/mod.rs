@@ -21,7 +21,7 @@ mod loss;
 use crate::data::{Corpus, MemoryCorpus, RowId};
 use crate::dataset::Dataset;
 use crate::linalg::RowBuf;
-use crate::model::Map;
+use crate::model::{Map, Space};
 use crate::optimize::LimitedMemory;
 use crate::supervision::{Labels, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
@@ -105,6 +105,11 @@ impl Method for Lmnn {
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["0.1", "0.3", "1"]), ("pull", &["0.2", "0.5"])];
+
+    /// Its neighbours are those by distance.
+    fn own_spaces(&self) -> &'static [Space] {
+        &[Space::SquaredL2]
+    }
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         match self.scorer()? {

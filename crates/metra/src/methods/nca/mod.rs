@@ -13,7 +13,7 @@ mod loss;
 use crate::Result;
 use crate::dataset::Dataset;
 use crate::linalg::{RowBuf, map_rows, transposed_product};
-use crate::model::Map;
+use crate::model::{Map, Space};
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::SupervisionKind;
@@ -64,6 +64,11 @@ impl Method for Nca {
     fn check(&self) -> Result<()> {
         require(self.batch != 1, "batch", "0 or at least 2", self.batch)?;
         Ok(())
+    }
+
+    /// Its neighbours are those by distance.
+    fn own_spaces(&self) -> &'static [Space] {
+        &[Space::SquaredL2]
     }
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {

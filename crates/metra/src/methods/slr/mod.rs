@@ -151,6 +151,19 @@ impl Method for Slr {
         &[SupervisionKind::Labels, SupervisionKind::Judgements];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];
+    // Sec. Experiments, and Alg. 3, which has no ridge, no mean and no constant.
+    const PAPER: &'static [(&'static str, &'static str)] = &[
+        ("rank", "100"),
+        ("target", "adaptive"),
+        ("iterations", "10"),
+        ("above", "1"),
+        ("below", "0"),
+        ("inverse", "truncated"),
+        ("ridge", "0.000001"),
+        ("centre", "false"),
+        ("bias", "false"),
+        ("sides", "two"),
+    ];
 
     fn check(&self) -> Result<()> {
         self.ridge.check()?;

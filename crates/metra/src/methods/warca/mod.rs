@@ -27,6 +27,7 @@ use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
+use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, parameters, require_rank};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
@@ -58,6 +59,9 @@ parameters! {
         sampling: Sampling = Sampling::Pool,
         /// Violators that contribute to the gradient: all, or one drawn at random.
         violators: Violators = Violators::All,
+        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
+        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
+        negatives: Negatives = Negatives::All,
         /// Rank weights: harmonic (top-heavy), uniform (AUC), or a list.
         weights: RankWeights = RankWeights::Harmonic,
         /// What keeps the map in bounds.
@@ -93,6 +97,18 @@ impl Method for Warca {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])];
+    // Sec. 4.2; rate and lambda are searched there, and the rank is 40 but on the two largest sets.
+    const PAPER: &'static [(&'static str, &'static str)] = &[
+        ("rank", "40"),
+        ("margin", "1"),
+        ("batch", "512"),
+        ("steps", "2000"),
+        ("patience", "10"),
+        ("sampling", "sequential"),
+        ("violators", "one"),
+        ("weights", "harmonic"),
+        ("regulariser", "aon"),
+    ];
 
     fn local_sgd(&self) -> Option<&dyn LocalSgd> {
         Some(self)
@@ -101,7 +117,8 @@ impl Method for Warca {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let relevance = data.relevance("warca")?;
+        let drawn = self.negatives.of("warca", data.supervision())?;
+        let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;
         train(settings, "warca", relevance, &space, run)
@@ -130,7 +147,8 @@ impl LocalSgd for Warca {
     ) -> Result<f64> {
         let space = TrainingSpace::plain(shard, shared.mean.clone());
         let to_map = |map: &RowBuf| finished(map, shared, self.centre);
-        let relevance = shard.relevance("warca")?;
+        let drawn = self.negatives.of("warca", shard.supervision())?;
+        let relevance = drawn.get();
         let mut training = Training::new(self, relevance, &space, shared.scale, &to_map);
         let mut moving = State::from_numbers(self.rank, shard.dim(), state)?;
         let loss = take(&mut training, &mut moving, range)?;

@@ -142,13 +142,20 @@ impl Workspace {
                         row_of,
                         warp.squared,
                     );
+                    let asking = batch.pairs[pair].0;
                     let mut usable = pool;
-                    relevance.visit_pool(batch.pairs[pair].0, &batch.pool, &mut |place| {
+                    let mut exclude = |place: usize| {
                         row[place] = f32::INFINITY;
                         usable -= 1;
-                    });
+                    };
+                    match relevance.judged_irrelevant(asking) {
+                        Some(judged) => (batch.pool.items().iter().enumerate())
+                            .filter(|(_, item)| judged.binary_search(item).is_err())
+                            .for_each(|(place, _)| exclude(place)),
+                        None => relevance.visit_pool(asking, &batch.pool, &mut exclude),
+                    }
                     let limit = near_distance + warp.margin;
-                    let irrelevant = relevance.irrelevant_count(batch.pairs[pair].0) as f64;
+                    let irrelevant = relevance.irrelevant_count(asking) as f64;
                     let found = violators(warp, row, limit, usable, irrelevant, &mut random);
                     let share = 1.0 / pairs as f64;
                     let found = found.filter(|f| f.rank >= warp.truncation);

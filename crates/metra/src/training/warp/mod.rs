@@ -17,6 +17,9 @@ use crate::random::Stream;
 use crate::supervision::{Pool, Relevance};
 use crate::{Error, Result};
 
+/// How often a query of the minibatch is asked for a negative before some other item takes its place.
+const TRIES: usize = 16;
+
 /// How the rank of a relevant item is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sampling {
@@ -89,7 +92,8 @@ impl Minibatch {
         match pool {
             None => self.pool.fill(relevance, 0..items),
             Some(count) => {
-                let draws = (0..count).map(|_| random.below(items));
+                let pairs = &self.pairs;
+                let draws = (0..count).map(|_| drawn_negative(relevance, pairs, random));
                 self.pool.fill(relevance, draws);
             }
         }
@@ -119,6 +123,24 @@ impl Minibatch {
         fetch(queries, &first, centre, factor, left)?;
         fetch(items, &others, centre, factor, right)
     }
+}
+
+/// An item for the pool: any, or one that was judged irrelevant to a query of the minibatch where these alone
+/// are negatives. Some item stands in where none was.
+fn drawn_negative(
+    relevance: &dyn Relevance,
+    pairs: &[(RowId, RowId)],
+    random: &mut Stream,
+) -> RowId {
+    let judges = (pairs.first()).is_some_and(|pair| relevance.judged_irrelevant(pair.0).is_some());
+    for _ in 0..if judges { TRIES } else { 0 } {
+        let (query, _) = pairs[random.below(pairs.len() as u64) as usize];
+        let judged = relevance.judged_irrelevant(query).unwrap_or_default();
+        if !judged.is_empty() {
+            return judged[random.below(judged.len() as u64) as usize];
+        }
+    }
+    random.below(relevance.items())
 }
 
 /// An error where no pair is relevant, or nothing is irrelevant.

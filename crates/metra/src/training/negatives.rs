@@ -1,0 +1,159 @@
+//! Which items count as irrelevant where judgements say so of some: all that are not relevant, or those
+//! judged irrelevant alone.
+//!
+//! Judges look at few items, and among those that nobody looked at many may be relevant (tags of songs, clicks).
+//! Where they are pushed away as if they were not, the judgements of others are undone.
+
+use super::parameters::Choice;
+use crate::data::RowId;
+use crate::supervision::{Judgements, Pool, Relevance, Supervision, SupervisionKind};
+use crate::{Error, Result};
+
+/// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Negatives {
+    /// All that are not relevant, judged or not, as trec_eval counts.
+    All,
+    /// Those judged irrelevant: grades of 0 or less, or dissimilar pairs.
+    Judged,
+}
+
+impl Choice for Negatives {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("all", Negatives::All), ("judged", Negatives::Judged)];
+}
+
+impl Negatives {
+    /// The relevance that a learner draws from.
+    pub(crate) fn of<'a>(
+        self,
+        learner: &str,
+        supervision: &'a Supervision,
+    ) -> Result<DrawnRelevance<'a>> {
+        let refused = |needs: String| Error::Supervision {
+            learner: learner.to_owned(),
+            needs,
+            found: supervision.describe(),
+        };
+        let judged = match (self, supervision) {
+            (Negatives::All, _) => {
+                let relevance = supervision.relevance();
+                let needs = SupervisionKind::words(SupervisionKind::RELEVANCE);
+                return Ok(DrawnRelevance::All(
+                    relevance.ok_or_else(|| refused(needs))?,
+                ));
+            }
+            (_, Supervision::Judgements(judgements)) => Some(judgements),
+            (_, Supervision::Comparisons(comparisons)) => comparisons.judgements(),
+            _ => None,
+        };
+        match judged.filter(|judgements| judgements.irrelevant_pairs() > 0) {
+            Some(judgements) => Ok(DrawnRelevance::Judged(JudgedNegatives(judgements))),
+            None => Err(refused(
+                "judgements of grade 0 or less, or dissimilar pairs, for negatives=judged".into(),
+            )),
+        }
+    }
+}
+
+/// Relevance with the items that negatives are drawn from.
+pub(crate) enum DrawnRelevance<'a> {
+    All(&'a dyn Relevance),
+    Judged(JudgedNegatives<'a>),
+}
+
+impl DrawnRelevance<'_> {
+    pub(crate) fn get(&self) -> &dyn Relevance {
+        match self {
+            DrawnRelevance::All(relevance) => *relevance,
+            DrawnRelevance::Judged(judged) => judged,
+        }
+    }
+}
+
+/// Judgements whose unjudged items are neither relevant nor irrelevant.
+pub(crate) struct JudgedNegatives<'a>(&'a Judgements);
+
+impl Relevance for JudgedNegatives<'_> {
+    fn queries(&self) -> u64 {
+        self.0.queries()
+    }
+
+    fn items(&self) -> u64 {
+        self.0.items()
+    }
+
+    fn within(&self) -> bool {
+        self.0.within()
+    }
+
+    fn pairs(&self) -> u64 {
+        self.0.pairs()
+    }
+
+    fn pair(&self, number: u64) -> (RowId, RowId) {
+        self.0.pair(number)
+    }
+
+    fn relevant_count(&self, query: RowId) -> u64 {
+        self.0.relevant_count(query)
+    }
+
+    fn judged_irrelevant(&self, query: RowId) -> Option<&[RowId]> {
+        Some(self.0.irrelevant_to(query))
+    }
+
+    fn is_relevant(&self, query: RowId, item: RowId) -> bool {
+        self.0.is_relevant(query, item)
+    }
+
+    fn relevant(&self, query: RowId, out: &mut Vec<(RowId, f32)>) {
+        self.0.relevant(query, out);
+    }
+
+    fn pool_key(&self, item: RowId) -> u64 {
+        self.0.pool_key(item)
+    }
+
+    fn visit_pool(&self, query: RowId, pool: &Pool, visit: &mut dyn FnMut(usize)) {
+        self.0.visit_pool(query, pool, visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use crate::supervision::Judgement;
+    use crate::training::warp::Minibatch;
+
+    #[test]
+    fn pools_are_drawn_from_what_was_judged_irrelevant() {
+        let line = |query, item, grade| Judgement { query, item, grade };
+        // Nothing was judged irrelevant to query 1.
+        let lines = [
+            line(0, 1, 1.0),
+            line(0, 7, 0.0),
+            line(0, 9, -1.0),
+            line(1, 2, 2.0),
+        ];
+        let supervision = Supervision::judgements(Judgements::new(2, 1000, &lines).unwrap());
+        let drawn = Negatives::Judged.of("test", &supervision).unwrap();
+        let relevance = drawn.get();
+        assert_eq!(
+            (relevance.irrelevant_count(0), relevance.irrelevant_count(1)),
+            (2, 0)
+        );
+        let mut batch = Minibatch::default();
+        batch.draw(relevance, 64, Some(64), &mut Stream::new(1, "test", 0));
+        assert!(batch.pool.items().iter().all(|item| [7, 9].contains(item)));
+        for negatives in [Negatives::All, Negatives::Judged] {
+            let labels = crate::supervision::Labels::from_numbers(&[0, 0, 1]).unwrap();
+            let plain = Supervision::labels(labels);
+            assert_eq!(
+                negatives.of("test", &plain).is_ok(),
+                negatives == Negatives::All
+            );
+        }
+    }
+}
