@@ -11,7 +11,7 @@ _SHARED = {
     "prepare": (
         "str",
         "Preparation before the method, steps joined by ``+``: ``sqrt``, ``l2``, ``log:1000``, "
-        "``centre``, ``centre-groups``, ``scale``, ``pca:N``, ``whiten:N``.",
+        "``centre``, ``centre-groups``, ``scale``, ``pca:N``, ``whiten:N``, ``pca:95%``.",
     ),
     "score_by": (
         "str, list of str or None",

@@ -21,6 +21,7 @@ from ._progress import watcher
 from ._supervision import names, supervision
 from ._verdicts import Verdicts
 from ._words import listed, score_name, threads
+from .evaluation import warn_of_thresholds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -436,9 +437,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = self._vectors(X)
         _check_rows(y, X, "y")
         given = supervision(y, cameras=cameras)
-        self.model_ = _metra.calibrate(
+        self.model_, leak = _metra.calibrate(
             self.model_, X, given, false_match_rate, 0, threads(self.n_jobs)
         )
+        warn_of_thresholds([false_match_rate], self.model_.decision["different"], leak)
         return self
 
     def same(self, pairs: Any, cameras: Any = None, item_cameras: Any = None) -> np.ndarray:

@@ -181,7 +181,7 @@ def calibrate(
     rate: float,
     seed: int = 0,
     threads: int | None = None,
-) -> Model: ...
+) -> tuple[Model, tuple[int, int] | None]: ...
 def verification(
     metric: tuple[Model | None, str | None],
     items: ArrayLike,

@@ -382,21 +382,25 @@ def verification(
     found = _metra.verification(
         metric_of(metric), X, said, rates, random_state, threads(n_jobs)
     )
-    few = [f"{rate:g}" for rate in rates if 0 < rate * found["different"] < 1]
+    warn_of_thresholds(rates, found["different"], found.pop("leak"))
+    return Verification(**found)
+
+
+def warn_of_thresholds(rates: list[float], different: int, leak: tuple[int, int] | None) -> None:
+    """Warn of rates that so many pairs of two identities cannot show, and of rows that were learned from."""
+    few = [f"{rate:g}" for rate in rates if 0 < rate * different < 1]
     if few:
         warnings.warn(
-            f"{found['different']} pairs of two identities cannot show a false match rate of "
-            f"{', '.join(few)}: the threshold found is one without any false match",
-            stacklevel=2,
+            f"{different} pairs of two identities cannot show a false match rate of {', '.join(few)}: the "
+            "threshold found is one without any false match",
+            stacklevel=3,
         )
-    if found.pop("leak"):
-        seen, rows = found["seen_rows"]
+    if leak is not None:
         warnings.warn(
-            f"the metric learned from {seen} of the {rows} rows and has driven their identities apart: on "
-            "new ones expect more false and fewer true matches",
-            stacklevel=2,
+            f"the metric learned from {leak[0]} of the {leak[1]} rows and has driven their identities apart: "
+            "on new ones expect more false and fewer true matches",
+            stacklevel=3,
         )
-    return Verification(**found)
 
 
 def bootstrap(

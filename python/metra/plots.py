@@ -315,7 +315,7 @@ def plot_neighbours(
     array of matplotlib axes
         A row a query: the query, and its nearest rows with rank and distance.
     """
-    rows, labels = as_rows(X), np.asarray(y)
+    rows, labels, images = as_rows(X), np.asarray(y), list(images)
     if not len(rows) == len(labels) == len(images):
         raise ValueError(
             f"expected a class and a picture of each of {len(rows)} rows, but found {len(labels)} classes "
@@ -324,7 +324,10 @@ def plot_neighbours(
     if isinstance(queries, (int, np.integer)):
         drawn = np.random.default_rng(random_state)
         queries = np.sort(drawn.choice(len(rows), min(int(queries), len(rows)), replace=False))
-    queries = np.asarray(queries, dtype=np.int64)
+    queries = np.asarray(queries)
+    if queries.dtype == bool:
+        queries = np.flatnonzero(queries)
+    queries = queries.astype(np.int64)
     if len(queries) == 0 or queries.min() < 0 or queries.max() >= len(rows):
         raise ValueError(f"expected queries between 0 and {len(rows) - 1}, but found {queries}")
     distances = _distances(metric, rows, queries)
@@ -348,7 +351,10 @@ def _distances(metric: Any, rows: np.ndarray, queries: np.ndarray) -> np.ndarray
     if score == "euclid":
         return np.stack([((rows - rows[query]) ** 2).sum(axis=1) for query in queries])
     if score == "cosine":
-        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not lengths.all():
+            raise ValueError(f"row {int(np.argmin(lengths))} has length 0, which cosine cannot compare")
+        rows = rows / lengths
         return 1.0 - rows[queries] @ rows.T
     return -rows[queries] @ rows.T
 

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use std::sync::atomic::AtomicBool;
 
 /// The same model with a threshold at which at most this share of pairs of two identities match,
-/// measured on all pairs of these rows.
+/// measured on all pairs of these rows; and how many of how many rows it learned from, if that is a leak.
 #[pyfunction]
 #[pyo3(signature = (model, items, supervision, rate, seed=0, threads=None))]
 pub(crate) fn calibrate<'py>(
@@ -27,16 +27,16 @@ pub(crate) fn calibrate<'py>(
     rate: f64,
     seed: u64,
     threads: Option<usize>,
-) -> PyResult<Model> {
+) -> PyResult<(Model, Option<(u64, u64)>)> {
     let (numbers, model) = (items.numbers()?, model.get());
     let calibrated = work(py, threads, None, |channel| {
         let metric = (Some(model), model.chain());
         let rates = (&[rate][..], seed);
-        let (found, data, _) = measure(metric, numbers, &supervision, rates, channel.stop())?;
+        let (found, data, seen) = measure(metric, numbers, &supervision, rates, channel.stop())?;
         let Some(point) = found.points.first() else {
             return Err(Error::Data("no threshold was found".into()));
         };
-        model.0.clone().with_decision(MatchDecision {
+        let calibrated = model.0.clone().with_decision(MatchDecision {
             threshold: f64::from(point.threshold),
             asked: point.asked,
             false_match_rate: point.false_match_rate,
@@ -46,9 +46,16 @@ pub(crate) fn calibrate<'py>(
             same: found.same,
             different: found.different,
             data,
-        })
+        })?;
+        Ok((calibrated, leaked(seen)))
     })?;
-    Ok(Model::new(calibrated))
+    Ok((Model::new(calibrated.0), calibrated.1))
+}
+
+/// Rows that were learned from and rows looked at, where these are more than chance.
+fn leaked(seen: Option<SeenRows>) -> Option<(u64, u64)> {
+    seen.filter(SeenRows::is_leak)
+        .map(|seen| (seen.seen, seen.rows))
 }
 
 /// What thresholds at these rates of false matches do, measured on all pairs of these rows.
@@ -93,8 +100,7 @@ pub(crate) fn verification<'py>(
     out.set_item("different", found.different)?;
     out.set_item("identities", found.identities)?;
     out.set_item("seen_rows", seen.map(|seen| (seen.seen, seen.rows)))?;
-    let leak = seen.is_some_and(|seen| seen.is_leak());
-    out.set_item("leak", leak)?;
+    out.set_item("leak", leaked(seen))?;
     Ok(out)
 }
 

@@ -220,6 +220,8 @@ def test_verification_is_that_of_all_pairs():
     learned = metra.Lda(n_components=2).fit(X, y)
     kept = learned.calibrate_threshold(X, y, 0.01).model_.decision
     with pytest.warns(UserWarning, match="learned from 150 of the 150 rows"):
+        learned.calibrate_threshold(X, y, 0.01)
+    with pytest.warns(UserWarning, match="learned from 150 of the 150 rows"):
         again = metra.verification(learned, X, y, false_match_rates=0.01).points[0]
     with pytest.warns(UserWarning, match="7500 pairs .* cannot show a false match rate of 0.0001"):
         metra.verification("euclid", X, y, false_match_rates=[0.1, 0.0001])
@@ -261,12 +263,13 @@ def test_a_first_look_says_what_the_command_says(tmp_path, command):
 def test_neighbours_are_drawn(tmp_path):
     matplotlib = pytest.importorskip("matplotlib", reason="plots need matplotlib")
     matplotlib.use("agg")
+    from matplotlib import pyplot
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
     images = list(X.reshape(-1, 8, 8))
     images[3] = tmp_path / "three.png"
-    matplotlib.pyplot.imsave(images[3], X[3].reshape(8, 8))
+    pyplot.imsave(images[3], X[3].reshape(8, 8))
     learned = metra.Lda().fit(X[900:], y[900:])
     for metric in (learned, "euclid", "cosine", "dot"):
         axes = metra.plot_neighbours(metric, X, y, images, queries=[3, 500], k=4)
@@ -280,7 +283,7 @@ def test_neighbours_are_drawn(tmp_path):
             expected = [f"{rank}: {y[row]}\n{away[row]:.3g}" for rank, row in enumerate(nearest, 1)]
             assert titles == expected
     assert metra.plot_neighbours("euclid", X[:5], y[:5], images[:5]).shape == (5, 5)
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
     with pytest.raises(ValueError, match="a picture of each of 1797 rows, but found 1797 classes and 5"):
         metra.plot_neighbours("euclid", X, y, images[:5])
     with pytest.raises(ValueError, match="queries between 0 and 1796"):

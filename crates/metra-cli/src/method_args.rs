@@ -24,7 +24,7 @@ pub(crate) struct MethodArgs {
     /// Dimension of a mapped vector; short for --set rank=N
     #[arg(help_heading = "Method", long, value_name = "N")]
     pub(crate) rank: Option<usize>,
-    /// Set a parameter of the method (repeatable)
+    /// Set a parameter of the method (repeatable); preset=paper sets what its paper states, where it has one
     #[arg(help_heading = "Method", long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
     /// Values of a parameter (or of `prepare`) to choose among on the validation part (repeatable)
@@ -79,7 +79,11 @@ impl MethodArgs {
         let tuned = self.grid.iter().map(|(name, _)| name);
         let names = given.keys().chain(tuned).filter(|name| *name != "prepare");
         let names: Vec<&String> = names.collect();
-        let fits = |entry: &Entry| names.iter().all(|name| entry.has(name));
+        let has = |entry: &Entry, name: &str| match name {
+            "preset" => !entry.paper.is_empty(),
+            _ => entry.has(name),
+        };
+        let fits = |entry: &Entry| names.iter().all(|name| has(entry, name));
         let other = registry::default_for(false);
         Ok(if fits(other) && !fits(default) {
             other

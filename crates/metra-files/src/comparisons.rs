@@ -1,8 +1,8 @@
 //! What people said of rows without naming classes: pairs, triplets and quadruplets as text, one a
 //! line (docs/formats/supervision.md).
 //!
-//! Rows are named by an id column of the table, or by their numbers in its file. What a line says
-//! twice counts twice. People contradict each other in triplets and quadruplets, so those may; a
+//! Rows are named by an id column of the table, or by their numbers in its file. A triplet
+//! or quadruplet that is said twice counts twice, a pair once. People contradict each other in triplets and quadruplets, so those may; a
 //! pair that is similar in one line and dissimilar in another is an error.
 
 use crate::error::{Error, Place, Result};

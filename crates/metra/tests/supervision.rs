@@ -6,7 +6,7 @@ use metra::data::RowId;
 use metra::data::synthetic::{LabelledVectors, Nuisance};
 use metra::evaluate::Measure;
 use metra::experiment::Protocol;
-use metra::model::Model;
+use metra::model::{Embedding, Model};
 use metra::pipeline::Pipeline;
 use metra::pipeline::registry::{ENTRIES, Entry, find};
 use metra::supervision::{Comparisons, Judgement, Labels, Supervision, SupervisionKind};
@@ -120,8 +120,8 @@ fn what_nobody_judged_is_not_pushed_away() {
         ("oasis", &[("steps", "40")]),
         ("loreta", &[("rank", "4"), ("steps", "40"), ("rate", "0.3")]),
     ] {
-        let of = |negatives: &'static str| {
-            let settings = [settings, &[("negatives", negatives)]].concat();
+        let of = |items: &'static str| {
+            let settings = [settings, &[("irrelevant", items)]].concat();
             let model = fitted(name, &settings, &data).unwrap();
             let scores = model.evaluate(&truth, Protocol::LeaveOneOut).unwrap();
             scores.mean(Measure::AveragePrecision)
@@ -145,13 +145,53 @@ fn where_all_is_judged_the_choice_changes_nothing() {
         .build()
         .unwrap();
     for name in ["warca", "frml"] {
-        let of = |negatives| {
-            let settings = [("rank", "3"), ("steps", "20"), ("negatives", negatives)];
+        let of = |items| {
+            let settings = [("rank", "3"), ("steps", "20"), ("irrelevant", items)];
             let settings = [&settings[..], &[("sampling", "exact")]].concat();
             fitted(name, &settings, &data).unwrap().chain
         };
         assert!(of("all") == of("judged"), "{name}");
     }
+}
+
+/// Of two judged items no rank reaches the default truncation of FRML, and a share of the variance leaves fewer
+/// numbers than the default rank.
+#[test]
+fn little_is_learned_from_too() {
+    let set = SET.rows(60);
+    let line = |query: u64, item: u64, grade| Judgement {
+        query,
+        item: item % 60,
+        grade,
+    };
+    let lines = (0..60).flat_map(|row| {
+        let classes = SET.classes;
+        [
+            line(row, row + classes, 1.0),
+            line(row, row + 1, 0.0),
+            line(row, row + 3, 0.0),
+        ]
+    });
+    let data = Dataset::builder(&set.corpus)
+        .qrels(lines.collect())
+        .build()
+        .unwrap();
+    let of = |steps| {
+        let settings = [("rank", "4"), ("steps", steps), ("irrelevant", "judged")];
+        fitted("frml", &[&settings[..], &[("lambda", "0")]].concat(), &data)
+            .unwrap()
+            .chain
+    };
+    assert!(of("1") != of("30"));
+
+    let recipe: Recipe = "pca:50%".parse().unwrap();
+    let pipeline = Pipeline::named("warca", &BTreeMap::new(), &recipe).unwrap();
+    let model = pipeline.fit(&data).unwrap();
+    let rank = model.chain.output_dim();
+    assert!(
+        rank < 16 && model.origin.parameters["rank"] == rank.to_string(),
+        "{rank}"
+    );
 }
 
 #[test]
@@ -163,7 +203,7 @@ fn judged_negatives_need_some() {
         grade: 1.0,
     };
     let relevant = vec![line(0, 8), line(8, 0)];
-    let settings = [("negatives", "judged"), ("rank", "2")];
+    let settings = [("irrelevant", "judged"), ("rank", "2")];
     let labels = Labels::from_numbers(&set.classes).unwrap();
     for data in [
         Dataset::builder(&set.corpus).qrels(relevant).build(),
@@ -174,7 +214,7 @@ fn judged_negatives_need_some() {
     ] {
         let refused = fitted("warca", &settings, &data.unwrap()).err().unwrap();
         assert!(
-            refused.to_string().contains("negatives=judged"),
+            refused.to_string().contains("irrelevant=judged"),
             "{refused}"
         );
     }

@@ -43,6 +43,11 @@ pub trait Corpus: Send + Sync {
         None
     }
 
+    /// [`Error::Interrupted`] where somebody asked to stop: for long work between two reads.
+    fn check_stop(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Who folds over the rows where they are not at hand; `None` where they are.
     fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {
         None
@@ -174,6 +179,10 @@ impl<'a> Subset<'a> {
 }
 
 impl Corpus for Subset<'_> {
+    fn check_stop(&self) -> Result<()> {
+        self.inner.check_stop()
+    }
+
     fn len(&self) -> u64 {
         self.rows.len() as u64
     }

@@ -19,22 +19,16 @@ impl<'a> Interruptible<'a> {
         let inner = inner.into();
         Interruptible { inner, stop }
     }
+}
 
-    fn check(&self) -> Result<()> {
+impl Corpus for Interruptible<'_> {
+    fn check_stop(&self) -> Result<()> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(Error::Interrupted),
             false => Ok(()),
         }
     }
-}
 
-/// [`Error::Interrupted`] where the flag of this corpus, or of one below it, is set: for work between two
-/// reads.
-pub(crate) fn check_stop(corpus: &dyn Corpus) -> Result<()> {
-    corpus.gather(&[], &mut RowBuf::empty(corpus.dim()))
-}
-
-impl Corpus for Interruptible<'_> {
     fn len(&self) -> u64 {
         self.inner.len()
     }
@@ -44,7 +38,7 @@ impl Corpus for Interruptible<'_> {
     }
 
     fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
-        self.check()?;
+        self.check_stop()?;
         self.inner.gather(rows, out)
     }
 
@@ -54,7 +48,7 @@ impl Corpus for Interruptible<'_> {
         visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         self.inner.scan(range, &mut |first, rows| {
-            self.check()?;
+            self.check_stop()?;
             visit(first, rows)
         })
     }
@@ -93,8 +87,8 @@ mod tests {
         assert!(corpus.gather(&[0], &mut out).is_err());
         // Behind others, too.
         let part = crate::data::Subset::new(&corpus, vec![1, 2]).unwrap();
-        assert!(check_stop(&part).is_err());
+        assert!(part.check_stop().is_err());
         stop.store(false, Ordering::Relaxed);
-        assert!(check_stop(&part).is_ok());
+        assert!(part.check_stop().is_ok());
     }
 }

@@ -24,6 +24,11 @@ impl<'a> JoinedCorpus<'a> {
 }
 
 impl Corpus for JoinedCorpus<'_> {
+    fn check_stop(&self) -> Result<()> {
+        self.first.check_stop()?;
+        self.second.check_stop()
+    }
+
     fn len(&self) -> u64 {
         self.first.len() + self.second.len()
     }

@@ -27,7 +27,7 @@ pub use corpus_ref::{CorpusRef, IntoCorpus};
 pub use element::ElementMap;
 pub(crate) use file_kind::FileKind;
 pub use groups::Groups;
-pub(crate) use interruptible::{Interruptible, check_stop};
+pub(crate) use interruptible::Interruptible;
 pub(crate) use joined::JoinedCorpus;
 pub use mapped::MappedCorpus;
 pub(crate) use mapped::Spool;

@@ -177,11 +177,8 @@ impl<'a> DatasetBuilder<'a> {
         } else {
             Supervision::Labels(needed(self.labels)?)
         };
-        let stoppable = |corpus: CorpusRef<'a>| match self.stop {
-            Some(stop) => CorpusRef::Owned(Box::new(Interruptible::new(corpus, stop))),
-            None => corpus,
-        };
-        let (items, queries) = (stoppable(items), queries.map(stoppable));
+        let stop = self.stop;
+        let (items, queries) = (stoppable(items, stop), queries.map(|q| stoppable(q, stop)));
         let mut data = Dataset::assemble(items, queries, Cow::Owned(supervision))?;
         data.items.groups = self.groups.map(Cow::Owned);
         if let Some(queries) = &mut data.queries {
@@ -192,5 +189,13 @@ impl<'a> DatasetBuilder<'a> {
         data.storage = self.storage;
         data.stop = self.stop;
         Ok(data)
+    }
+}
+
+/// A corpus that gives no row any more once the flag is set.
+pub(super) fn stoppable<'a>(corpus: CorpusRef<'a>, stop: Option<&'a AtomicBool>) -> CorpusRef<'a> {
+    match stop {
+        Some(stop) => CorpusRef::Owned(Box::new(Interruptible::new(corpus, stop))),
+        None => corpus,
     }
 }

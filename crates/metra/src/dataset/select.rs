@@ -1,5 +1,6 @@
 //! Parts of a data set: some of its units, and its vectors after fitted preprocessing.
 
+use super::builder::stoppable;
 use super::{Dataset, GroupedVectors};
 use crate::Result;
 use crate::data::{Corpus, CorpusRef, Groups, Subset};
@@ -93,7 +94,7 @@ impl<'a> Dataset<'a> {
         let mut changed = |vectors: &'b GroupedVectors<'a>| -> Result<GroupedVectors<'b>> {
             let groups = vectors.groups.as_deref();
             Ok(GroupedVectors {
-                corpus: change(&*vectors.corpus, groups)?,
+                corpus: stoppable(change(&*vectors.corpus, groups)?, self.stop),
                 groups: groups.map(Cow::Borrowed),
             })
         };

@@ -72,7 +72,7 @@ pub struct RankedAsIs {
 }
 
 impl DataSummary {
-    /// Read all rows once; `seed` draws the classes that the headroom is estimated from.
+    /// Look at all rows; `seed` draws the classes that the headroom is estimated from.
     pub fn new(corpus: &dyn Corpus, labels: Option<&Labels>, seed: u64) -> Result<Self> {
         if let Some(labels) = labels.filter(|labels| labels.of().len() as u64 != corpus.len()) {
             return Err(Error::shape("labels", corpus.len(), labels.of().len()));

@@ -77,7 +77,7 @@ pub struct ComparedMethod {
     pub recipe: Recipe,
     /// Values to try, for parameters and for `prepare`.
     pub grid: Vec<(String, Vec<String>)>,
-    /// Scores to choose among; empty for all that the learner allows.
+    /// Scores to choose among; empty for those that the method's objective is about.
     pub spaces: Vec<Space>,
     /// What a publication states, by measure.
     pub published: BTreeMap<Measure, f64>,
@@ -114,9 +114,8 @@ impl<'a> Experiment<'a> {
         let mut methods = methods;
         for method in &mut methods {
             let entry = registry::find(&method.method)?;
-            entry.expand_preset(&mut method.settings)?;
             let dim = method.recipe.most_dim(dataset.dim());
-            entry.limit_rank(&mut method.settings, &method.grid, dim);
+            entry.settle(&mut method.settings, &method.grid, dim)?;
             method.limit_grid(dim)?;
         }
         Ok(Experiment {

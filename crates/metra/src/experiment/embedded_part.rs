@@ -79,6 +79,10 @@ impl EmbeddedPart<'_> {
 }
 
 impl Corpus for EmbeddedPart<'_> {
+    fn check_stop(&self) -> Result<()> {
+        self.corpus.check_stop()
+    }
+
     fn len(&self) -> u64 {
         self.embedded.corpus().len()
     }

@@ -29,7 +29,7 @@ pub(super) struct Study<'a> {
     pub grid: Vec<(String, Vec<String>)>,
     /// Whether the defaults are kept unless other values are better by more than a standard error.
     pub(super) prefer_defaults: bool,
-    /// Scores to choose among; empty for all that the learner allows.
+    /// Scores to choose among; empty for those that the objective of the method is about.
     pub spaces: Vec<Space>,
     /// The base to beat; `None` for the better of Euclid and cosine on validation.
     pub base: Option<Space>,

@@ -8,6 +8,9 @@ use faer::{Accum, Mat, MatRef, Par, Side};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+/// Smaller matrices are decomposed before anybody could wait for it.
+const QUICK: usize = 300;
+
 /// A symmetric matrix in f64.
 #[derive(Debug, Clone)]
 pub struct Symmetric(Mat<f64>);
@@ -88,11 +91,19 @@ impl Symmetric {
         (0..self.dim()).map(|i| self.0[(i, i)]).sum()
     }
 
-    /// The same for large matrices, on a thread of its own: a decomposition cannot be interrupted, so
-    /// where `check` fails it is left behind.
-    pub(crate) fn eigen_until(self, check: &dyn Fn() -> Result<()>) -> Result<Eigen> {
+    /// Eigenvalues and vectors, or the error of `check` as soon as it gives one. A decomposition cannot be
+    /// interrupted: it runs on a thread of its own, which is left behind then and works on to its end.
+    pub(crate) fn eigen_until(&self, check: &dyn Fn() -> Result<()>) -> Result<Eigen> {
+        if self.dim() < QUICK {
+            return self.eigen();
+        }
         let (sender, receiver) = mpsc::channel();
-        let solver = std::thread::spawn(move || sender.send(self.eigen()));
+        let matrix = self.clone();
+        let solver = std::thread::Builder::new().spawn(move || sender.send(matrix.eigen()));
+        // Where there is no thread to be had, it cannot be left behind.
+        let Ok(solver) = solver else {
+            return self.eigen();
+        };
         loop {
             match receiver.recv_timeout(Duration::from_millis(50)) {
                 Ok(eigen) => return eigen,

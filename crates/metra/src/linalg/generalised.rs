@@ -26,13 +26,18 @@ pub(crate) struct Ratio {
 }
 
 /// All directions, those of the largest ratio of `upper` to `lower` first. `ridge` is relative to
-/// the mean eigenvalue tr/d of `lower`, or of `upper` where `lower` is 0.
-pub(crate) fn largest_ratios(upper: &Symmetric, lower: &Symmetric, ridge: f64) -> Result<Ratio> {
+/// the mean eigenvalue tr/d of `lower`, or of `upper` where `lower` is 0. Ends where `check` fails.
+pub(crate) fn largest_ratios(
+    upper: &Symmetric,
+    lower: &Symmetric,
+    ridge: f64,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<Ratio> {
     let dim = lower.dim();
     if upper.dim() != dim {
         return Err(Error::shape("rows of the upper matrix", dim, upper.dim()));
     }
-    let eigen = lower.eigen()?;
+    let eigen = lower.eigen_until(check)?;
     let mean = |trace: f64| trace.max(0.0) / dim.max(1) as f64;
     let scale = match mean(lower.trace()) {
         0.0 => mean(upper.trace()),
@@ -56,7 +61,7 @@ pub(crate) fn largest_ratios(upper: &Symmetric, lower: &Symmetric, ridge: f64) -
     }
     let half = product(upper.entries(), whitening.as_ref());
     let whitened = product(whitening.transpose(), half.as_ref());
-    let solved = Symmetric::new(whitened)?.eigen()?;
+    let solved = Symmetric::new(whitened)?.eigen_until(check)?;
     Ok(Ratio {
         values: solved.values,
         vectors: product(whitening.as_ref(), solved.vectors.as_ref()),
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn both_matrices_become_diagonal() {
         let (upper, mut lower) = (random(6, 9, 0), random(6, 9, 1));
-        let found = largest_ratios(&upper, &lower, 0.1).unwrap();
+        let found = largest_ratios(&upper, &lower, 0.1, &|| Ok(())).unwrap();
         assert!((found.ridge - 0.1 * lower.trace() / 6.0).abs() < 1e-12);
         for i in 0..6 {
             lower.entries_mut()[(i, i)] += found.ridge;
@@ -123,13 +128,13 @@ mod tests {
             (Symmetric::zeros(6), 0.0),
             (Symmetric::zeros(6), 0.01),
         ] {
-            let found = largest_ratios(&random(6, 9, 0), &lower, ridge).unwrap();
+            let found = largest_ratios(&random(6, 9, 0), &lower, ridge, &|| Ok(())).unwrap();
             assert!(found.values.iter().all(|v| v.is_finite()));
             let rows = found.scaled_rows(&[1.0, 2.0]);
             assert_eq!((rows.len(), rows.dim()), (2, 6));
             assert!(rows.values().iter().all(|v| v.is_finite()));
         }
         let zero = Symmetric::zeros(6);
-        assert!(largest_ratios(&zero, &zero, 0.1).is_err());
+        assert!(largest_ratios(&zero, &zero, 0.1, &|| Ok(())).is_err());
     }
 }

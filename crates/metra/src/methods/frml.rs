@@ -15,8 +15,8 @@ use crate::random::Stream;
 use crate::supervision::Relevance;
 use crate::supervision::SupervisionKind;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use crate::training::irrelevant::IrrelevantItems;
 use crate::training::manifold::moved;
-use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, Choice, parameters, require_rank};
 use crate::training::training_space::{Start, TrainingSpace};
 use crate::training::warp::{
@@ -88,9 +88,9 @@ parameters! {
         /// Rank estimate: pool (violators in a shared pool), exact (all items) or sequential (tries
         /// until the first violator).
         sampling: Sampling = Sampling::Pool,
-        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
-        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
-        negatives: Negatives = Negatives::All,
+        /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant alone (a
+        /// grade of 0 or less, or a dissimilar pair), where judges did not see all that is relevant.
+        irrelevant: IrrelevantItems = IrrelevantItems::All,
         /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
     }
@@ -139,7 +139,7 @@ impl Method for Frml {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.negatives.of("frml", data.supervision())?;
+        let drawn = self.irrelevant.of("frml", data.supervision())?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;

@@ -14,8 +14,8 @@ use crate::linalg::RowBuf;
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use crate::training::irrelevant::IrrelevantItems;
 use crate::training::manifold::moved;
-use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, parameters, require_rank};
 use crate::training::training_space::{Start, TrainingSpace};
 use crate::training::warp::check_relevance;
@@ -38,9 +38,9 @@ parameters! {
         centre: bool = true,
         /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
-        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
-        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
-        negatives: Negatives = Negatives::All,
+        /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant alone (a
+        /// grade of 0 or less, or a dissimilar pair), where judges did not see all that is relevant.
+        irrelevant: IrrelevantItems = IrrelevantItems::All,
         /// Triplets per step.
         batch: usize = 200 => Bound::AtLeast(1.0),
     }
@@ -68,7 +68,7 @@ impl Method for Loreta {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.negatives.of("loreta", data.supervision())?;
+        let drawn = self.irrelevant.of("loreta", data.supervision())?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let triplets = Triplets::new(data, relevance, settings.centre)?;

@@ -14,7 +14,7 @@ use crate::model::{LowRank, Map, Space};
 use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind, derive};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
-use crate::training::negatives::Negatives;
+use crate::training::irrelevant::IrrelevantItems;
 use crate::training::parameters::{Bound, parameters};
 use crate::training::training_space::fetch;
 use crate::training::warp::check_relevance;
@@ -31,9 +31,9 @@ parameters! {
         cost: f64 = 0.1 => Bound::Above(0.0),
         /// Subtract the training mean first.
         centre: bool = false,
-        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
-        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
-        negatives: Negatives = Negatives::All,
+        /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant alone (a
+        /// grade of 0 or less, or a dissimilar pair), where judges did not see all that is relevant.
+        irrelevant: IrrelevantItems = IrrelevantItems::All,
         /// Triplets per step.
         batch: usize = 1000 => Bound::AtLeast(1.0),
     }
@@ -59,7 +59,7 @@ impl Method for Oasis {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
-        let drawn = self.negatives.of("oasis", data.supervision())?;
+        let drawn = self.irrelevant.of("oasis", data.supervision())?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let triplets = Triplets::new(data, relevance, settings.centre)?;

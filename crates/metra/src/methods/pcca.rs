@@ -114,7 +114,7 @@ fn train(
 ) -> Result<Map> {
     let relevance = data.relevance(learner)?;
     let supervision = data.supervision();
-    let near = relevant_pairs(supervision, relevance, settings.pairs, run.seed);
+    let near = relevant_pairs(relevance, settings.pairs, run.seed);
     let count = near.len().saturating_mul(settings.negatives);
     let far = irrelevant_pairs(supervision, relevance, count, run.seed);
     let joined;

@@ -56,7 +56,12 @@ impl Method for Xqda {
         let space = TrainingSpace::new(data)?;
         let spread = Differences::new("xqda", data, &space, settings.pairs, run.seed)?;
         run.check_stop()?;
-        let found = largest_ratios(&spread.irrelevant, &spread.relevant, settings.ridge)?;
+        let found = largest_ratios(
+            &spread.irrelevant,
+            &spread.relevant,
+            settings.ridge,
+            &|| run.check_stop(),
+        )?;
         // A ratio of 1 by rounding would add a direction of weight 0.
         let separating = found.values.iter().take_while(|ratio| **ratio > 1.0 + 1e-9);
         let factors: Vec<f64> = separating
@@ -142,7 +147,7 @@ mod tests {
         for i in 0..9 {
             relevant.entries_mut()[(i, i)] += ridge;
         }
-        let directions = largest_ratios(&spread.irrelevant, &relevant, 0.0).unwrap();
+        let directions = largest_ratios(&spread.irrelevant, &relevant, 0.0, &|| Ok(())).unwrap();
         let w = directions.scaled_rows(&[3.0, 0.5, 2.0]);
         let w = faer::Mat::from_fn(9, 3, |row, column| f64::from(w.row(column)[row]));
         let near = (w.transpose() * relevant.entries() * &w)

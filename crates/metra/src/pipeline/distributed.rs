@@ -75,16 +75,18 @@ impl Pipeline {
                 let corpus = PreparedCorpus::new(corpus, groups, &steps);
                 Ok(CorpusRef::Owned(Box::new(corpus)))
             })?;
-            match self.method.local_sgd() {
-                None => self.method.fit(&data, &mut run)?,
+            let limited = self.limited_rank(data.dim())?;
+            let method = limited.as_deref().unwrap_or(&*self.method);
+            let map = match method.local_sgd() {
+                None => method.fit(&data, &mut run)?,
                 Some(_) => {
-                    let method = self.method.as_ref();
                     let (map, state) = rounds.fit(method, &data, seed, resumed, after)?;
                     run.facts.insert("rounds".into(), state.done as f64);
                     run.facts.insert("scale".into(), state.shared.scale);
                     map
                 }
-            }
+            };
+            (map, method.parameters())
         };
         let fitted = self.assemble(data.dim(), steps, map, &mut run)?;
         self.model(data, fitted, seed, &data.units(), None)

@@ -172,10 +172,12 @@ impl Pipeline {
                 facts: std::mem::take(&mut run.facts),
                 outputs: Vec::new(),
             };
-            let map = self.method.fit(&data, &mut inner);
+            let limited = self.limited_rank(data.dim())?;
+            let method = limited.as_deref().unwrap_or(&*self.method);
+            let map = method.fit(&data, &mut inner);
             let Run { facts, outputs, .. } = inner;
             (run.facts, run.outputs) = (facts, outputs);
-            map?
+            (map?, method.parameters())
         };
         let fitted = self.assemble(data.dim(), steps, map, run)?;
         // A fit that was ended early is not done: its state is in the checkpoint, to go on from.
@@ -184,6 +186,20 @@ impl Pipeline {
             checkpoint.finish(fit, fitted.encode()?)?;
         }
         Ok(fitted)
+    }
+
+    /// The method with its rank lowered to the dimension of prepared vectors, where a share of the variance
+    /// decides it and is less: nobody could know.
+    fn limited_rank(&self, dim: usize) -> Result<Option<Box<dyn AnyMethod>>> {
+        let mut parameters = self.method.parameters();
+        let rank = parameters.get("rank").and_then(|rank| rank.parse().ok());
+        let is_kernel = parameters.contains_key("kernel");
+        if !self.recipe.keeps_a_share() || is_kernel || rank.is_none_or(|rank: usize| rank <= dim) {
+            return Ok(None);
+        }
+        parameters.insert("rank".into(), dim.to_string());
+        let entry = registry::find(self.method.name())?;
+        Ok(Some(entry.build(&parameters)?))
     }
 
     /// All that the course of a fit depends on.
@@ -200,14 +216,14 @@ impl Pipeline {
         &self,
         dim: usize,
         steps: Vec<Step>,
-        map: Map,
+        (map, parameters): (Map, BTreeMap<String, String>),
         run: &mut Run<'_>,
     ) -> Result<Fitted> {
         let first = self.method.spaces().first().copied();
         let space = self.space.or(first).unwrap_or(Space::SquaredL2);
         Ok(Fitted {
             chain: Chain::new(dim, steps, map, space)?,
-            parameters: self.method.parameters(),
+            parameters,
             facts: std::mem::take(&mut run.facts),
             outputs: std::mem::take(&mut run.outputs),
         })

@@ -119,13 +119,13 @@ impl Entry {
     }
 
     /// Put the settings that `preset` stands for in its place; what is set beside it stays.
-    pub(crate) fn expand_preset(&self, settings: &mut BTreeMap<String, String>) -> Result<()> {
+    fn expand_preset(&self, settings: &mut BTreeMap<String, String>) -> Result<()> {
         let Some(preset) = settings.remove("preset") else {
             return Ok(());
         };
         if preset != "paper" || self.paper.is_empty() {
             let expected = match self.paper {
-                [] => format!("absent: {} has none", self.name),
+                [] => format!("no preset: {} has none", self.name),
                 _ => "paper".to_owned(),
             };
             return Err(Error::parameter("preset", expected, preset));
@@ -137,21 +137,24 @@ impl Entry {
         Ok(())
     }
 
-    /// Set the rank to the vectors' dimension where the default is greater and nobody said
-    /// otherwise: it would be an error nobody made. A kernel's space has more dimensions.
-    pub fn limit_rank(
+    /// Expand the preset, and set the rank to the vectors' dimension where the default or the preset's is greater
+    /// and nobody said otherwise: it would be an error nobody made. A kernel's space has more dimensions.
+    pub fn settle(
         &self,
         settings: &mut BTreeMap<String, String>,
         grid: &[(String, Vec<String>)],
         dim: usize,
-    ) {
+    ) -> Result<()> {
         let tuned = grid.iter().any(|(name, _)| name == "rank");
-        let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
-        let default = default.and_then(|p| p.default.parse::<usize>().ok());
         let chosen = tuned || settings.contains_key("rank");
-        if default.is_some_and(|rank| rank > dim) && !chosen && !self.has("kernel") {
+        self.expand_preset(settings)?;
+        let default = (self.parameters)().into_iter().find(|p| p.name == "rank");
+        let rank = settings.get("rank").cloned().or(default.map(|p| p.default));
+        let rank = rank.and_then(|rank| rank.parse::<usize>().ok());
+        if rank.is_some_and(|rank| rank > dim) && !chosen && !self.has("kernel") {
             settings.insert("rank".into(), dim.to_string());
         }
+        Ok(())
     }
 
     /// Values worth trying of the parameters that are not fixed.
@@ -242,6 +245,15 @@ mod tests {
         for (name, preset) in [("warca", "papers"), ("lda", "paper")] {
             let refused = find(name).unwrap().build(&settings(&[("preset", preset)]));
             assert!(refused.err().unwrap().to_string().contains("preset"));
+        }
+        // A rank that nobody named fits the vectors.
+        for (given, rank) in [(&[][..], "7"), (&[("rank", "9")], "9")] {
+            let mut all = settings(&[&[("preset", "paper")], given].concat());
+            find("slr").unwrap().settle(&mut all, &[], 7).unwrap();
+            assert_eq!(
+                (all["rank"].as_str(), all.contains_key("preset")),
+                (rank, false)
+            );
         }
         let grid = find("warca")
             .unwrap()

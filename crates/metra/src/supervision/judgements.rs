@@ -1,7 +1,7 @@
 //! Graded relevance of items to queries, as search engineers keep it (qrels).
 //!
 //! It is neither symmetric nor transitive. What is not judged counts as irrelevant, as trec_eval
-//! has it, unless a learner draws its negatives from what was judged alone (see `training::negatives`).
+//! has it, unless a learner draws its negatives from what was judged alone (see `training::irrelevant`).
 
 use super::relevance::{Pool, Relevance};
 use crate::data::RowId;

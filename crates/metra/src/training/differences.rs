@@ -79,7 +79,7 @@ impl Differences {
         pairs: usize,
         seed: u64,
     ) -> Result<Self> {
-        let near = relevant_pairs(supervision, relevance, pairs, seed);
+        let near = relevant_pairs(relevance, pairs, seed);
         let far = irrelevant_pairs(supervision, relevance, pairs, seed);
         Ok(Differences {
             relevant: pair_spread(space.queries(), space.items(), &near)?,
@@ -102,20 +102,17 @@ pub(crate) type Pairs = Vec<(RowId, RowId)>;
 
 /// Relevant pairs: all of them, or as many drawn ones where there are more than `most`. Two rows of one corpus
 /// that are relevant to each other are one pair.
-pub(crate) fn relevant_pairs(
-    supervision: &Supervision,
-    relevance: &dyn Relevance,
-    most: usize,
-    seed: u64,
-) -> Pairs {
-    // Labels and similar pairs say it of both rows; judgements are listed as they are meant.
-    let both_ways = !matches!(supervision, Supervision::Judgements(_));
+pub(crate) fn relevant_pairs(relevance: &dyn Relevance, most: usize, seed: u64) -> Pairs {
     let known = relevance.pairs();
-    if known / (1 + u64::from(both_ways)) <= most as u64 {
-        return (0..known)
-            .map(|number| relevance.pair(number))
-            .filter(|(a, b)| !both_ways || a < b)
-            .collect();
+    if known <= 2 * most as u64 {
+        let is_first = |(a, b): &(RowId, RowId)| {
+            !relevance.within() || a < b || !relevance.is_relevant(*b, *a)
+        };
+        let all = (0..known).map(|number| relevance.pair(number));
+        let once: Pairs = all.filter(is_first).collect();
+        if once.len() <= most {
+            return once;
+        }
     }
     let mut random = Stream::new(seed, "relevant pairs", 0);
     (0..most)
@@ -220,7 +217,7 @@ mod tests {
         let pairs = |supervision: &Supervision, most| {
             let relevance = supervision.relevance().unwrap();
             (
-                relevant_pairs(supervision, relevance, most, 1),
+                relevant_pairs(relevance, most, 1),
                 irrelevant_pairs(supervision, relevance, most, 1),
             )
         };
@@ -234,6 +231,15 @@ mod tests {
             expected
         );
         assert_eq!(pairs(&once, 1).0.len(), 1);
+
+        let line = |query, item| crate::supervision::Judgement {
+            query,
+            item,
+            grade: 1.0,
+        };
+        let lines = [line(0, 1), line(1, 0), line(3, 2)];
+        let judged = crate::supervision::Judgements::within_one(5, &lines).unwrap();
+        assert_eq!(relevant_pairs(&judged, 9, 1), [(0, 1), (3, 2)]);
 
         let labels = Supervision::labels(Labels::from_numbers(&[7, 8, 7, 7, 8]).unwrap());
         let (near, far) = pairs(&labels, 4);

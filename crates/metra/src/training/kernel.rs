@@ -8,7 +8,7 @@
 
 use super::parameters::{Bound, Choice, parameters};
 use super::principal_axes::transposed;
-use crate::data::{Corpus, MemoryCorpus, RowId, Storage, check_stop};
+use crate::data::{Corpus, MemoryCorpus, RowId, Storage};
 use crate::linalg::{
     Kernel, RowBuf, Rows, Symmetric, finish_kernel, map_rows, raw_kernel_within, transposed_product,
 };
@@ -98,7 +98,7 @@ impl KernelAxes {
         let chosen = Stream::new(seed, "landmarks", 0).choose(corpus.len(), spec.landmarks);
         let mut rows = RowBuf::empty(corpus.dim());
         corpus.gather(&chosen, &mut rows)?;
-        let check = || check_stop(corpus);
+        let check = || corpus.check_stop();
         let (source, gram) = match spec.kernel {
             KernelKind::Precomputed => {
                 let columns: Vec<RowId> = chosen.iter().map(|row| corpus.origin(*row)).collect();

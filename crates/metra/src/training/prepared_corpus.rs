@@ -38,6 +38,10 @@ impl<'a> PreparedCorpus<'a> {
 }
 
 impl Corpus for PreparedCorpus<'_> {
+    fn check_stop(&self) -> Result<()> {
+        self.inner.check_stop()
+    }
+
     fn len(&self) -> u64 {
         self.inner.len()
     }

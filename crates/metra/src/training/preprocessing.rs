@@ -111,6 +111,15 @@ pub const WORDS: &[(&str, &str)] = &[
 ];
 
 impl Recipe {
+    /// Whether the data decide how many numbers are left.
+    pub(crate) fn keeps_a_share(&self) -> bool {
+        let is_share = |size: &Components| matches!(size, Components::Percent(_));
+        self.0.iter().any(|ingredient| match ingredient {
+            Ingredient::Pca { size } | Ingredient::Whiten { size } => is_share(size),
+            _ => false,
+        })
+    }
+
     /// Most numbers in a prepared vector of `input` numbers.
     pub fn most_dim(&self, input: usize) -> usize {
         (self.0.iter()).fold(input, |dim, ingredient| match ingredient {

@@ -4,7 +4,7 @@
 //! an orthonormal basis of these are exact: all distances stay, learning becomes d/n times cheaper,
 //! and the learned map is carried back by one product.
 
-use crate::data::{Corpus, MemoryCorpus, SCAN_ROWS, check_stop};
+use crate::data::{Corpus, MemoryCorpus, SCAN_ROWS};
 use crate::execute::{Moments, moments};
 use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_outer, map_rows, transposed_product};
 use crate::model::LowRank;
@@ -83,7 +83,7 @@ pub(crate) fn principal_axes(corpus: &dyn Corpus) -> Result<PrincipalAxes> {
         let Moments {
             mean, covariance, ..
         } = moments(corpus)?;
-        let eigen = covariance.eigen_until(&|| check_stop(corpus))?;
+        let eigen = covariance.eigen_until(&|| corpus.check_stop())?;
         let rank = significant(&eigen);
         return Ok(PrincipalAxes {
             mean,
@@ -113,7 +113,7 @@ pub(crate) fn principal_axes(corpus: &dyn Corpus) -> Result<PrincipalAxes> {
     }
     let mut gram = Symmetric::zeros(count);
     accumulate_outer(rows.as_ref(), gram.entries_mut().as_mut());
-    let eigen = gram.eigen_until(&|| check_stop(corpus))?;
+    let eigen = gram.eigen_until(&|| corpus.check_stop())?;
     let rank = significant(&eigen).min(count.saturating_sub(1));
     // Direction k is Σ_n u_nk x_n / √λ_k.
     let mut directions = Mat::<f64>::zeros(dim, rank);

@@ -179,7 +179,7 @@ impl Report {
                 .to_owned(),
             some => format!(
                 "{} pairs were judged irrelevant; what nobody judged counts as irrelevant, too, unless \
-                 --set negatives=judged draws from these alone",
+                 --set irrelevant=judged counts these alone",
                 count(some)
             ),
         };

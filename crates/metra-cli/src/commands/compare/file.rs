@@ -156,7 +156,7 @@ struct MethodSection {
     name: Option<String>,
     /// Preparation of vectors (default none).
     prepare: Option<String>,
-    /// Scores after the map to choose among (default: all that the learner allows).
+    /// Scores after the map to choose among (default: those that the objective of the method is about).
     #[serde(default)]
     score: Vec<String>,
     /// Fixed parameters.

@@ -56,7 +56,7 @@ impl Train {
         let mut settings = self.method.settings();
         let entry = self.method.entry(false)?;
         let dim = self.method.prepare.most_dim(engine.dim(&table, vectors)?);
-        entry.limit_rank(&mut settings, &[], dim);
+        entry.settle(&mut settings, &[], dim)?;
         let mut pipeline = Pipeline::named(entry.name, &settings, &self.method.prepare)?;
         if let Some(space) = self.method.score.first() {
             pipeline = pipeline.score(*space);

@@ -129,7 +129,7 @@ impl Itml {
         relevance: &dyn Relevance,
         seed: u64,
     ) -> Vec<((RowId, RowId), bool)> {
-        let near = relevant_pairs(supervision, relevance, self.pairs, seed);
+        let near = relevant_pairs(relevance, self.pairs, seed);
         let far = irrelevant_pairs(supervision, relevance, self.pairs, seed);
         let similar = near.into_iter().map(|pair| (pair, true));
         similar

@@ -79,7 +79,9 @@ impl Lfda {
     ) -> Result<RowBuf> {
         let spread = local_spread(space.items(), labels, self.neighbours, run)?;
         run.check_stop()?;
-        let found = largest_ratios(&spread.between, &spread.within, self.ridge)?;
+        let found = largest_ratios(&spread.between, &spread.within, self.ridge, &|| {
+            run.check_stop()
+        })?;
         let factors: Vec<f64> = (found.values.iter().take(self.rank))
             .map(|ratio| self.scaling.factor(*ratio))
             .take_while(|factor| *factor > 0.0)

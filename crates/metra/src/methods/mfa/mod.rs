@@ -62,7 +62,7 @@ impl Method for Mfa {
         run.check_stop()?;
         let intrinsic = pair_spread(items, items, &pairs.intrinsic)?;
         let penalty = pair_spread(items, items, &pairs.penalty)?;
-        let found = largest_ratios(&penalty, &intrinsic, settings.ridge)?;
+        let found = largest_ratios(&penalty, &intrinsic, settings.ridge, &|| run.check_stop())?;
         // Fewer pairs than dimensions leave ratios that are rounding.
         let floor = found.values.first().copied().unwrap_or(0.0) * 1e-9;
         let separating = found.values.iter().take_while(|ratio| **ratio > floor);

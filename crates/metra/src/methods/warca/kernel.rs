@@ -15,8 +15,8 @@ use crate::dataset::Dataset;
 use crate::model::Map;
 use crate::supervision::SupervisionKind;
 use crate::training::descent::Schedule;
+use crate::training::irrelevant::IrrelevantItems;
 use crate::training::kernel::{KernelAxes, KernelSpec};
-use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, Choice, parameters};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::check_relevance;
@@ -62,9 +62,9 @@ parameters! {
         batch: usize = 512 => Bound::AtLeast(1.0),
         /// Number of items sampled as possible negatives per minibatch.
         pool: usize = 512 => Bound::AtLeast(1.0),
-        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
-        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
-        negatives: Negatives = Negatives::All,
+        /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant alone (a
+        /// grade of 0 or less, or a dissimilar pair), where judges did not see all that is relevant.
+        irrelevant: IrrelevantItems = IrrelevantItems::All,
         /// Initialisation of the map: pca, lda (needs labels) or random.
         start: Start = Start::Pca,
     }
@@ -99,12 +99,11 @@ impl Method for KernelWarca {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["1", "1.4"]), ("start", &["pca", "lda"])];
-    // Sec. 3.4 and 4.2 of the paper; rate and lambda are searched there.
+    // Sec. 4.2 of the paper; rate and lambda are searched there. Its own steps (optimiser=preconditioned) need a
+    // landmark a row and another rate.
     const PAPER: &'static [(&'static str, &'static str)] = &[
         ("rank", "40"),
         ("margin", "1"),
-        ("optimiser", "preconditioned"),
-        ("rate", "3"),
         ("batch", "512"),
         ("steps", "2000"),
         ("patience", "10"),
@@ -112,7 +111,7 @@ impl Method for KernelWarca {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
-        let drawn = self.negatives.of("kernel-warca", data.supervision())?;
+        let drawn = self.irrelevant.of("kernel-warca", data.supervision())?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let axes = KernelAxes::new(data.items(), settings.kernel, run.seed)?;

@@ -26,8 +26,8 @@ use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
+use crate::training::irrelevant::IrrelevantItems;
 use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
-use crate::training::negatives::Negatives;
 use crate::training::parameters::{Bound, parameters, require_rank};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
@@ -59,9 +59,9 @@ parameters! {
         sampling: Sampling = Sampling::Pool,
         /// Violators that contribute to the gradient: all, or one drawn at random.
         violators: Violators = Violators::All,
-        /// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant (grades
-        /// of 0 or less, or dissimilar pairs) alone, for judgements that leave relevant items out.
-        negatives: Negatives = Negatives::All,
+        /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant alone (a
+        /// grade of 0 or less, or a dissimilar pair), where judges did not see all that is relevant.
+        irrelevant: IrrelevantItems = IrrelevantItems::All,
         /// Rank weights: harmonic (top-heavy), uniform (AUC), or a list.
         weights: RankWeights = RankWeights::Harmonic,
         /// What keeps the map in bounds.
@@ -117,7 +117,7 @@ impl Method for Warca {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.negatives.of("warca", data.supervision())?;
+        let drawn = self.irrelevant.of("warca", data.supervision())?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;
@@ -133,6 +133,7 @@ impl LocalSgd for Warca {
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         require_rank(self.rank, data.dim())?;
         self.regulariser.check_distributed()?;
+        self.irrelevant.of("warca", data.supervision())?;
         let space = TrainingSpace::plain(data, shared.mean.clone());
         let map = space.start("warca", self.start, self.rank, seed)?;
         Ok(State::new(map).into_numbers())
@@ -147,7 +148,7 @@ impl LocalSgd for Warca {
     ) -> Result<f64> {
         let space = TrainingSpace::plain(shard, shared.mean.clone());
         let to_map = |map: &RowBuf| finished(map, shared, self.centre);
-        let drawn = self.negatives.of("warca", shard.supervision())?;
+        let drawn = self.irrelevant.of("warca", shard.supervision())?;
         let relevance = drawn.get();
         let mut training = Training::new(self, relevance, &space, shared.scale, &to_map);
         let mut moving = State::from_numbers(self.rank, shard.dim(), state)?;

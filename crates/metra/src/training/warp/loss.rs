@@ -156,9 +156,12 @@ impl Workspace {
                     }
                     let limit = near_distance + warp.margin;
                     let irrelevant = relevance.irrelevant_count(asking) as f64;
-                    let found = violators(warp, row, limit, usable, irrelevant, &mut random);
+                    // The paper's gamma lies between 1 and |T|.
+                    let truncation = warp.truncation.min(irrelevant.max(1.0));
+                    let counted = (usable, irrelevant, truncation);
+                    let found = violators(warp, row, limit, counted, &mut random);
                     let share = 1.0 / pairs as f64;
-                    let found = found.filter(|f| f.rank >= warp.truncation);
+                    let found = found.filter(|f| f.rank >= truncation);
                     let cost = found.map_or(0.0, |f| warp.weights.loss(f.rank, irrelevant));
                     let weight = (cost * share) as f32;
                     if let Some(found) = found {
@@ -283,8 +286,7 @@ fn violators(
     warp: &Warp,
     distances: &[f32],
     limit: f32,
-    usable: usize,
-    irrelevant: f64,
+    (usable, irrelevant, truncation): (usize, f64, f64),
     random: &mut Stream,
 ) -> Option<Found> {
     if warp.sampling == Sampling::Sequential {
@@ -297,7 +299,7 @@ fn violators(
                 continue;
             }
             tries += 1;
-            if irrelevant / (tries as f64) < warp.truncation {
+            if irrelevant / (tries as f64) < truncation {
                 return None;
             }
             if distances[k] < limit {

@@ -17,9 +17,6 @@ use crate::random::Stream;
 use crate::supervision::{Pool, Relevance};
 use crate::{Error, Result};
 
-/// How often a query of the minibatch is asked for a negative before some other item takes its place.
-const TRIES: usize = 16;
-
 /// How the rank of a relevant item is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sampling {
@@ -126,14 +123,14 @@ impl Minibatch {
 }
 
 /// An item for the pool: any, or one that was judged irrelevant to a query of the minibatch where these alone
-/// are negatives. Some item stands in where none was.
+/// count.
 fn drawn_negative(
     relevance: &dyn Relevance,
     pairs: &[(RowId, RowId)],
     random: &mut Stream,
 ) -> RowId {
     let judges = (pairs.first()).is_some_and(|pair| relevance.judged_irrelevant(pair.0).is_some());
-    for _ in 0..if judges { TRIES } else { 0 } {
+    if judges {
         let (query, _) = pairs[random.below(pairs.len() as u64) as usize];
         let judged = relevance.judged_irrelevant(query).unwrap_or_default();
         if !judged.is_empty() {

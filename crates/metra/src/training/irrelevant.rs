@@ -9,21 +9,23 @@ use crate::data::RowId;
 use crate::supervision::{Judgements, Pool, Relevance, Supervision, SupervisionKind};
 use crate::{Error, Result};
 
-/// Items that negatives are drawn from: all that are not relevant, or those judged irrelevant.
+/// Items that count as irrelevant: all that are not relevant, or those judged irrelevant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Negatives {
+pub enum IrrelevantItems {
     /// All that are not relevant, judged or not, as trec_eval counts.
     All,
     /// Those judged irrelevant: grades of 0 or less, or dissimilar pairs.
     Judged,
 }
 
-impl Choice for Negatives {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("all", Negatives::All), ("judged", Negatives::Judged)];
+impl Choice for IrrelevantItems {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("all", IrrelevantItems::All),
+        ("judged", IrrelevantItems::Judged),
+    ];
 }
 
-impl Negatives {
+impl IrrelevantItems {
     /// The relevance that a learner draws from.
     pub(crate) fn of<'a>(
         self,
@@ -36,7 +38,7 @@ impl Negatives {
             found: supervision.describe(),
         };
         let judged = match (self, supervision) {
-            (Negatives::All, _) => {
+            (IrrelevantItems::All, _) => {
                 let relevance = supervision.relevance();
                 let needs = SupervisionKind::words(SupervisionKind::RELEVANCE);
                 return Ok(DrawnRelevance::All(
@@ -47,10 +49,13 @@ impl Negatives {
             (_, Supervision::Comparisons(comparisons)) => comparisons.judgements(),
             _ => None,
         };
-        match judged.filter(|judgements| judgements.irrelevant_pairs() > 0) {
-            Some(judgements) => Ok(DrawnRelevance::Judged(JudgedNegatives(judgements))),
+        let judged = judged.map(JudgedNegatives::new);
+        match judged.filter(|judged| judged.pairs() > 0) {
+            Some(judged) => Ok(DrawnRelevance::Judged(judged)),
             None => Err(refused(
-                "judgements of grade 0 or less, or dissimilar pairs, for negatives=judged".into(),
+                "queries with a relevant item and one judged irrelevant (a grade of 0 or less, or a \
+                 dissimilar pair) for irrelevant=judged"
+                    .into(),
             )),
         }
     }
@@ -72,51 +77,69 @@ impl DrawnRelevance<'_> {
 }
 
 /// Judgements whose unjudged items are neither relevant nor irrelevant.
-pub(crate) struct JudgedNegatives<'a>(&'a Judgements);
+pub(crate) struct JudgedNegatives<'a> {
+    judgements: &'a Judgements,
+    /// Numbers of the relevant pairs whose query has an item that was judged irrelevant: of the others nothing
+    /// can be learned.
+    pairs: Vec<u64>,
+}
+
+impl<'a> JudgedNegatives<'a> {
+    fn new(judgements: &'a Judgements) -> Self {
+        let has_negatives = |number: &u64| {
+            let (query, _) = judgements.pair(*number);
+            !judgements.irrelevant_to(query).is_empty()
+        };
+        JudgedNegatives {
+            judgements,
+            pairs: (0..judgements.pairs()).filter(has_negatives).collect(),
+        }
+    }
+}
 
 impl Relevance for JudgedNegatives<'_> {
     fn queries(&self) -> u64 {
-        self.0.queries()
+        self.judgements.queries()
     }
 
     fn items(&self) -> u64 {
-        self.0.items()
+        self.judgements.items()
     }
 
     fn within(&self) -> bool {
-        self.0.within()
+        self.judgements.within()
     }
 
     fn pairs(&self) -> u64 {
-        self.0.pairs()
+        self.pairs.len() as u64
     }
 
     fn pair(&self, number: u64) -> (RowId, RowId) {
-        self.0.pair(number)
+        self.judgements.pair(self.pairs[number as usize])
     }
 
     fn relevant_count(&self, query: RowId) -> u64 {
-        self.0.relevant_count(query)
+        self.judgements.relevant_count(query)
     }
 
     fn judged_irrelevant(&self, query: RowId) -> Option<&[RowId]> {
-        Some(self.0.irrelevant_to(query))
+        Some(self.judgements.irrelevant_to(query))
     }
 
     fn is_relevant(&self, query: RowId, item: RowId) -> bool {
-        self.0.is_relevant(query, item)
+        self.judgements.is_relevant(query, item)
     }
 
     fn relevant(&self, query: RowId, out: &mut Vec<(RowId, f32)>) {
-        self.0.relevant(query, out);
+        self.judgements.relevant(query, out);
     }
 
     fn pool_key(&self, item: RowId) -> u64 {
-        self.0.pool_key(item)
+        self.judgements.pool_key(item)
     }
 
     fn visit_pool(&self, query: RowId, pool: &Pool, visit: &mut dyn FnMut(usize)) {
-        self.0.visit_pool(query, pool, visit);
+        self.judgements.visit_pool(query, pool, visit);
     }
 }
 
@@ -130,7 +153,7 @@ mod tests {
     #[test]
     fn pools_are_drawn_from_what_was_judged_irrelevant() {
         let line = |query, item, grade| Judgement { query, item, grade };
-        // Nothing was judged irrelevant to query 1.
+        // Nothing was judged irrelevant to query 1, so that it teaches nothing.
         let lines = [
             line(0, 1, 1.0),
             line(0, 7, 0.0),
@@ -138,21 +161,22 @@ mod tests {
             line(1, 2, 2.0),
         ];
         let supervision = Supervision::judgements(Judgements::new(2, 1000, &lines).unwrap());
-        let drawn = Negatives::Judged.of("test", &supervision).unwrap();
+        let drawn = IrrelevantItems::Judged.of("test", &supervision).unwrap();
         let relevance = drawn.get();
         assert_eq!(
             (relevance.irrelevant_count(0), relevance.irrelevant_count(1)),
             (2, 0)
         );
+        assert_eq!((relevance.pairs(), relevance.pair(0)), (1, (0, 1)));
         let mut batch = Minibatch::default();
         batch.draw(relevance, 64, Some(64), &mut Stream::new(1, "test", 0));
         assert!(batch.pool.items().iter().all(|item| [7, 9].contains(item)));
-        for negatives in [Negatives::All, Negatives::Judged] {
+        for negatives in [IrrelevantItems::All, IrrelevantItems::Judged] {
             let labels = crate::supervision::Labels::from_numbers(&[0, 0, 1]).unwrap();
             let plain = Supervision::labels(labels);
             assert_eq!(
                 negatives.of("test", &plain).is_ok(),
-                negatives == Negatives::All
+                negatives == IrrelevantItems::All
             );
         }
     }
