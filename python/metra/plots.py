@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -363,7 +363,7 @@ def _picture(ax: Any, image: Any, colour: str, title: str) -> None:
     if isinstance(image, (str, PathLike)):
         from matplotlib import pyplot
 
-        image = pyplot.imread(image)
+        image = pyplot.imread(fspath(image))
     image = np.asarray(image)
     ax.imshow(image, cmap="gray" if image.ndim == 2 else None)
     ax.set(xticks=[], yticks=[])
