@@ -176,6 +176,57 @@ def stripes(picture, count):
     return numpy.concatenate([counts / counts.sum() for counts in out])
 
 
+def lomo(picture):
+    """Local maximal occurrence, by windows cut out one after the other."""
+    person = resized(picture, 48, 128)
+    rgb = person.astype(float)
+    red, green, blue = rgb[..., 0], rgb[..., 1], rgb[..., 2]
+    most, extent = rgb.max(axis=-1), rgb.max(axis=-1) - rgb.min(axis=-1)
+    over = numpy.where(extent > 0, extent, 1)
+    later = numpy.where(most == green, (blue - red) / over + 2, (red - green) / over + 4)
+    sixths = numpy.where(extent > 0, numpy.where(most == red, (green - blue) / over, later), 0)
+    saturation = numpy.where(most > 0, extent / numpy.where(most > 0, most, 1), 0)
+    shares = [sixths / 6 % 1, saturation, most / 255]
+    levels = [numpy.minimum(numpy.floor(8 * share), 7) for share in shares]
+
+    def halved(plane):
+        return (plane[::2, ::2] + plane[::2, 1::2] + plane[1::2, ::2] + plane[1::2, 1::2]) / 4
+
+    def most_frequent(codes, bins):
+        rows = []
+        for top in range(0, codes.shape[0] - 9, 5):
+            lefts = range(0, codes.shape[1] - 9, 5)
+            windows = [codes[top : top + 10, left : left + 10].ravel() for left in lefts]
+            rows.append(numpy.max([numpy.bincount(window, minlength=bins) for window in windows], axis=0))
+        return numpy.concatenate(rows)
+
+    def ternary(grey, radius):
+        height, width = grey.shape
+        edged = numpy.pad(grey, radius, mode="edge")
+        codes = numpy.zeros(grey.shape, int)
+        for place, (down, across) in enumerate([(0, radius), (-radius, 0), (0, -radius), (radius, 0)]):
+            top, left = radius + down, radius + across
+            other = edged[top : top + height, left : left + width]
+            codes += 3**place * numpy.where(other > (1 + 0.3) * grey, 1, 2 * (other < (1 - 0.3) * grey))
+        return codes
+
+    def finished(parts):
+        logarithms = numpy.log1p(numpy.concatenate(parts))
+        return logarithms / numpy.linalg.norm(logarithms)
+
+    colours, textures = [], {3: [], 5: []}
+    reds, greens, blues = (person[..., channel].astype(int) for channel in range(3))
+    grey = ((9798 * reds + 19235 * greens + 3735 * blues + (1 << 14)) >> 15).astype(float)
+    for scale in range(3):
+        if scale:
+            levels = [numpy.floor(halved(level)) for level in levels]
+            grey = halved(grey)
+        colours.append(most_frequent((64 * levels[2] + 8 * levels[1] + levels[0]).astype(int), 512))
+        for radius, parts in textures.items():
+            parts.append(most_frequent(ternary(grey, radius), 81))
+    return numpy.concatenate([finished(colours), finished(textures[3]), finished(textures[5])])
+
+
 def metra(binary, folder, arguments):
     output = folder / "features.parquet"
     line = [binary, "features", *arguments, folder, "--pattern", "{label:number}_c{camera}", "-o", output]
@@ -194,6 +245,8 @@ def main():
         cases = [
             ("stripes", [], 2580, lambda p: stripes(p, 6)),
             ("stripes", ["--stripes", "5"], 2150, lambda p: stripes(p, 5)),
+            ("lomo", [], 26960, lomo),
+            ("lomo", ["--stripes"], 29540, lambda p: numpy.r_[lomo(p), stripes(p, 6)]),
             ("gist", [], 512, lambda p: gist(luma(p))),
             ("gist", ["--lab", "10"], 542, lambda p: numpy.r_[gist(luma(p)), lab_histogram(p, 10)]),
             ("gist", ["--colour"], 1536, lambda p: numpy.concatenate([gist(p[..., c]) for c in range(3)])),

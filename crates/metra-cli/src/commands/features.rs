@@ -15,7 +15,8 @@ use metra_images::describe::JoinedFeatures;
 use metra_images::list::ENDINGS;
 use metra_images::rows::describe_all;
 use metra_images::{
-    Describe, Gist, GistSettings, Grid, LabHistogram, Limits, List, Pattern, Stripes, Unmatched,
+    Describe, Gist, GistSettings, Grid, LabHistogram, Limits, List, Lomo, Pattern, Stripes,
+    Unmatched,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -39,6 +40,14 @@ enum Kind {
         /// Number of stripes; each has 430 dimensions
         #[arg(long, value_name = "N", default_value_t = 6)]
         stripes: usize,
+    },
+    /// Colours and textures of small windows (LOMO), for images of people: 26,960 dimensions
+    Lomo {
+        #[command(flatten)]
+        from: From,
+        /// Append the histograms of six stripes: 29,540 dimensions in all
+        #[arg(long)]
+        stripes: bool,
     },
     /// GIST texture descriptor in 4 × 4 blocks, for scenes, faces and objects: 512 dimensions
     Gist {
@@ -136,6 +145,13 @@ impl Features {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let (from, what): (&From, Box<dyn Describe>) = match &self.kind {
             Kind::Stripes { from, stripes } => (from, Box::new(Stripes::new(*stripes)?)),
+            Kind::Lomo { from, stripes } => {
+                let mut parts: Vec<Box<dyn Describe>> = vec![Box::new(Lomo)];
+                if *stripes {
+                    parts.push(Box::new(Stripes::new(6)?));
+                }
+                (from, Box::new(JoinedFeatures(parts)))
+            }
             Kind::Gist { from, gist, lab } => {
                 let mut parts: Vec<Box<dyn Describe>> = vec![Box::new(Gist::new(gist.settings())?)];
                 if let Some(bins) = lab {

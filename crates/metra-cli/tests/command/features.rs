@@ -64,6 +64,8 @@ fn a_folder_gives_a_row_an_image_in_the_order_of_paths() {
         "{out}"
     );
     assert_eq!(folder.read("g.parquet").dim(), 542);
+    folder.good("features lomo people --stripes -o lomo.parquet", &[]);
+    assert_eq!(folder.read("lomo.parquet").dim(), 26_960 + 2_580);
     folder.good(
         "features grid people --cells 2 --blocks 1 -o grid.parquet",
         &[],
