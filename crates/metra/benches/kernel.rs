@@ -15,7 +15,7 @@ use metra::data::MemoryCorpus;
 use metra::internal::Stream;
 use metra::internal::gram_within;
 use metra::linalg::{Kernel, RowBuf};
-use metra::methods::warca::{KernelWarca, Optimiser, Start};
+use metra::methods::warca::{KernelOptimiser, KernelWarca, Start};
 use metra::supervision::{Labels, Supervision};
 use metra::training::{KernelKind, KernelSpec, Method, Run, Schedule};
 use std::time::Instant;
@@ -68,7 +68,7 @@ fn steps(batch: usize, pool: usize) -> metra::Result<()> {
                 kernel: KernelKind::ExponentialChiSquare,
                 ..KernelSpec::default()
             },
-            optimiser: Optimiser::Preconditioned,
+            optimiser: KernelOptimiser::Preconditioned,
             rate: 0.1,
             start: Start::Pca,
             schedule: Schedule::of(steps),

@@ -6,19 +6,23 @@
 //! violate where f(x⁺) − f(x⁻) < 1; data are scaled to unit mean distance of relevant pairs, so that
 //! the margin means the same everywhere, and training starts from PCA, not from N(0, 1) entries. A
 //! minibatch shares one pool of negatives, and the step needs neither U and V nor a pseudo-inverse
-//! (see `manifold`), so that it costs O(rows·d·m + d·m²) and not O(d·rows²).
+//! (see `manifold`), so that it costs O(rows·d·m + d·m²) and not O(d·rows²). The graph Laplacian, which the paper
+//! leaves for later, is Σ (x − y)(x − y)ᵀ over the graph's edges: drawn like pairs, a sample's gradient is low-rank
+//! too.
 
+use crate::data::RowId;
 use crate::dataset::Dataset;
-use crate::linalg::RowBuf;
-use crate::model::Map;
+use crate::linalg::{RowBuf, Rows, map_rows};
+use crate::model::{Map, Space};
 use crate::random::Stream;
+use crate::search::{Neighbours, top_k};
 use crate::supervision::Relevance;
 use crate::supervision::SupervisionKind;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::irrelevant::IrrelevantItems;
 use crate::training::manifold::moved;
 use crate::training::parameters::{Bound, Choice, parameters, require_rank};
-use crate::training::training_space::{Start, TrainingSpace};
+use crate::training::training_space::{Start, TrainingSpace, fetch};
 use crate::training::warp::{
     Minibatch, RankWeights, Sampling, Violators, Warp, Workspace, check_relevance,
 };
@@ -41,11 +45,15 @@ impl Choice for RankLoss {
         &[("warp", RankLoss::Warp), ("auc", RankLoss::Auc)];
 }
 
-/// Regulariser: local (squared distances of relevant pairs) or frobenius.
+/// Regulariser: local (squared distances of relevant pairs), laplacian (of items to their nearest, relevant or
+/// not) or frobenius.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricRegulariser {
     /// Ω_L: the squared distances of relevant pairs, which stays low-rank in each sample.
     Local,
+    /// tr(W X L Xᵀ) with the Laplacian L of the graph of nearest items (Hoi, Liu & Chang, CVPR 2008): what was
+    /// near stays near, whatever is known of it.
+    Laplacian,
     /// ‖W‖²_F of the metric W.
     Frobenius,
 }
@@ -53,6 +61,7 @@ pub enum MetricRegulariser {
 impl Choice for MetricRegulariser {
     const ALL: &'static [(&'static str, Self)] = &[
         ("local", MetricRegulariser::Local),
+        ("laplacian", MetricRegulariser::Laplacian),
         ("frobenius", MetricRegulariser::Frobenius),
     ];
 }
@@ -74,6 +83,8 @@ parameters! {
         lambda: f64 = 0.001 => Bound::AtLeast(0.0),
         /// What keeps the metric in bounds.
         regulariser: MetricRegulariser = MetricRegulariser::Local,
+        /// Nearest items that each item is joined with, for regulariser=laplacian.
+        neighbours: usize = 5 => Bound::AtLeast(1.0),
         /// Rank truncation: estimated ranks below gamma cost nothing, and at most 1/gamma of the
         /// irrelevant items are sampled; 1 samples all.
         gamma: f64 = 10.0 => Bound::AtLeast(1.0),
@@ -139,7 +150,7 @@ impl Method for Frml {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.irrelevant.of("frml", data.supervision())?;
+        let drawn = self.irrelevant.of("frml", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;
@@ -149,8 +160,16 @@ impl Method for Frml {
         let rank = settings.rank.min(space.dim());
         let factor = space.start("frml", settings.start, rank, run.seed)?;
         let pool = (relevance.items() as f64 / settings.gamma).ceil().max(1.0) as usize;
+        let nearest = match settings.regulariser {
+            MetricRegulariser::Laplacian => {
+                let (items, k) = (space.items(), settings.neighbours);
+                Some(top_k(Space::SquaredL2, items, items, k, true)?)
+            }
+            _ => None,
+        };
         let mut training = Training {
             settings,
+            nearest,
             relevance,
             space: &space,
             centre: space.centre(),
@@ -168,6 +187,8 @@ impl Method for Frml {
 
 struct Training<'a> {
     settings: &'a Frml,
+    /// The graph of the Laplacian.
+    nearest: Option<Neighbours>,
     relevance: &'a dyn Relevance,
     space: &'a TrainingSpace<'a>,
     centre: Option<Vec<f32>>,
@@ -207,7 +228,7 @@ impl Descent for Training<'_> {
             self.rows.rows(),
             (seed, step),
         )?;
-        self.pull_together(factor);
+        self.pull_together(factor, &mut random)?;
         let (rate, radius) = (settings.rate * remaining, settings.radius * remaining);
         let next = moved(factor, &self.workspace.gradient, rate, radius)?;
         *factor = next.ok_or_else(|| Error::Diverged {
@@ -224,36 +245,17 @@ impl Descent for Training<'_> {
 }
 
 impl Training<'_> {
-    /// Add the regulariser's gradient by W, times L: λ Σ v vᵀ L over the batch's relevant pairs, or
-    /// 2λ W L.
-    fn pull_together(&mut self, factor: &RowBuf) {
+    /// Add the regulariser's gradient by W, times L: λ times the mean of v vᵀ L over differences v of relevant pairs
+    /// or of neighbours, or 2λ W L.
+    fn pull_together(&mut self, factor: &RowBuf, random: &mut Stream) -> Result<()> {
         let lambda = self.settings.lambda;
         if lambda == 0.0 {
-            return;
+            return Ok(());
         }
-        let (rank, dim) = (factor.len(), factor.dim());
-        let pairs = self.batch.pairs.len();
-        let gradient = &mut self.workspace.gradient;
-        let target = gradient.mat_mut();
-        match self.settings.regulariser {
-            MetricRegulariser::Local => {
-                let share = (lambda / pairs as f64) as f32;
-                let embedded = self.workspace.embedded.rows();
-                let (mut z, mut v) = (RowBuf::zeros(pairs, rank), RowBuf::zeros(pairs, dim));
-                for pair in 0..pairs {
-                    let (q, x) = (embedded.row(pair), embedded.row(pairs + pair));
-                    for (out, (a, b)) in z.row_mut(pair).iter_mut().zip(q.iter().zip(x)) {
-                        *out = a - b;
-                    }
-                    let (q, x) = (self.rows.row(pair), self.rows.row(pairs + pair));
-                    for (out, (a, b)) in v.row_mut(pair).iter_mut().zip(q.iter().zip(x)) {
-                        *out = a - b;
-                    }
-                }
-                let (z, v) = (z.rows().mat(), v.rows().mat());
-                matmul(target, Accum::Add, z.transpose(), v, share, Par::Seq);
-            }
-            MetricRegulariser::Frobenius => {
+        let (rank, pairs) = (factor.len(), self.batch.pairs.len());
+        let share = (lambda / pairs as f64) as f32;
+        match &self.nearest {
+            None if self.settings.regulariser == MetricRegulariser::Frobenius => {
                 let l = factor.rows().mat();
                 let mut inner = Mat::<f32>::zeros(rank, rank);
                 matmul(
@@ -265,10 +267,57 @@ impl Training<'_> {
                     Par::Seq,
                 );
                 let strength = 2.0 * lambda as f32;
+                let target = self.workspace.gradient.mat_mut();
                 matmul(target, Accum::Add, inner.as_ref(), l, strength, Par::Seq);
             }
+            None => {
+                let z = differences(self.workspace.embedded.rows(), pairs);
+                let v = differences(self.rows.rows(), pairs);
+                self.add(&z, &v, share);
+            }
+            Some(nearest) => {
+                let ids = drawn_edges(nearest, pairs, random);
+                let mut edges = RowBuf::zeros(ids.len(), factor.dim());
+                let (corpus, centre) = (self.space.items(), self.centre.as_deref());
+                fetch(corpus, &ids, centre, self.inverse, edges.values_mut())?;
+                let v = differences(edges.rows(), pairs);
+                let mut z = RowBuf::empty(rank);
+                map_rows(v.rows(), factor.rows(), &mut z)?;
+                self.add(&z, &v, share);
+            }
+        }
+        Ok(())
+    }
+
+    /// Add share · zᵀ v to the gradient.
+    fn add(&mut self, z: &RowBuf, v: &RowBuf, share: f32) {
+        let (z, v) = (z.rows().mat(), v.rows().mat());
+        let target = self.workspace.gradient.mat_mut();
+        matmul(target, Accum::Add, z.transpose(), v, share, Par::Seq);
+    }
+}
+
+/// Ends of so many edges of a graph: first all of the one side, then those of the other.
+fn drawn_edges(nearest: &Neighbours, count: usize, random: &mut Stream) -> Vec<RowId> {
+    let drawn = (0..count).map(|_| {
+        let item = random.below(nearest.queries() as u64);
+        let place = random.below(nearest.k as u64) as usize;
+        (item, nearest.ids_of(item as usize)[place])
+    });
+    let (items, others): (Vec<RowId>, Vec<RowId>) = drawn.unzip();
+    [items, others].concat()
+}
+
+/// The first rows without those that stand so many places behind them.
+fn differences(rows: Rows<'_>, count: usize) -> RowBuf {
+    let mut out = RowBuf::zeros(count, rows.dim());
+    for place in 0..count {
+        let (q, x) = (rows.row(place), rows.row(count + place));
+        for (out, (a, b)) in out.row_mut(place).iter_mut().zip(q.iter().zip(x)) {
+            *out = a - b;
         }
     }
+    out
 }
 
 #[cfg(test)]
@@ -276,6 +325,42 @@ mod tests {
     use super::*;
     use crate::data::synthetic::Nuisance;
     use crate::supervision::{Labels, Supervision};
+
+    #[test]
+    fn drawn_edges_are_the_graph_laplacian_in_the_mean() {
+        let set = Nuisance {
+            classes: 4,
+            signal: 2,
+            noise: 1,
+            seed: 3,
+        }
+        .rows(30);
+        let rows = set.corpus.rows();
+        let nearest = top_k(Space::SquaredL2, &set.corpus, &set.corpus, 3, true).unwrap();
+        // Xᵀ(D − A)X over the edges i → j, each counted once, with D of both ends.
+        let mut laplacian = Mat::<f64>::zeros(30, 30);
+        for item in 0..30 {
+            for other in nearest.ids_of(item) {
+                let other = *other as usize;
+                laplacian[(item, item)] += 1.0;
+                laplacian[(other, other)] += 1.0;
+                laplacian[(item, other)] -= 1.0;
+                laplacian[(other, item)] -= 1.0;
+            }
+        }
+        let x = Mat::from_fn(30, 3, |i, j| f64::from(rows.row(i)[j]));
+        let expected = x.transpose() * laplacian * &x * faer::Scale(1.0 / 90.0);
+        let count = 100_000;
+        let mut ends = RowBuf::empty(3);
+        let ids = drawn_edges(&nearest, count, &mut Stream::new(1, "test", 0));
+        ids.iter()
+            .for_each(|id| ends.extend(rows.slice(*id as usize, *id as usize + 1)));
+        let v = differences(ends.rows(), count);
+        let v = Mat::from_fn(count, 3, |i, j| f64::from(v.row(i)[j]));
+        let found = v.transpose() * &v * faer::Scale(1.0 / count as f64);
+        let difference = (&found - &expected).norm_max() / expected.norm_max();
+        assert!(difference < 0.02, "{difference}");
+    }
 
     #[test]
     fn both_losses_learn() {
@@ -289,7 +374,8 @@ mod tests {
         let supervision = Supervision::labels(Labels::from_numbers(&set.classes).unwrap());
         let data = Dataset::new(&set.corpus, &supervision).unwrap();
         for loss in [RankLoss::Warp, RankLoss::Auc] {
-            for regulariser in [MetricRegulariser::Local, MetricRegulariser::Frobenius] {
+            for (_, regulariser) in MetricRegulariser::ALL {
+                let regulariser = *regulariser;
                 let learner = Frml {
                     rank: 3,
                     loss,

@@ -68,7 +68,7 @@ impl Method for Loreta {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.irrelevant.of("loreta", data.supervision())?;
+        let drawn = self.irrelevant.of("loreta", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let triplets = Triplets::new(data, relevance, settings.centre)?;

@@ -59,7 +59,7 @@ impl Method for Oasis {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
-        let drawn = self.irrelevant.of("oasis", data.supervision())?;
+        let drawn = self.irrelevant.of("oasis", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let triplets = Triplets::new(data, relevance, settings.centre)?;

@@ -125,7 +125,7 @@ impl Entry {
         };
         if preset != "paper" || self.paper.is_empty() {
             let expected = match self.paper {
-                [] => format!("no preset: {} has none", self.name),
+                [] => format!("left out: {} has none", self.name),
                 _ => "paper".to_owned(),
             };
             return Err(Error::parameter("preset", expected, preset));

@@ -64,7 +64,7 @@ fn dense(
         for member in &own {
             let theirs = reciprocal(*member, settings.k1 / 2);
             let shared = theirs.iter().filter(|j| own.contains(j)).count();
-            if shared as f64 >= 2.0 / 3.0 * theirs.len() as f64 - 1e-9 {
+            if shared as f64 > 2.0 / 3.0 * theirs.len() as f64 + 1e-9 {
                 expanded.extend(theirs);
             }
         }

@@ -19,6 +19,9 @@ parameters! {
         checks: u64 = 10,
         /// Stop after this many validations without a new best.
         patience: u64 = 4 => Bound::AtLeast(1.0),
+        /// Stop when the steps took this many seconds, as if all were done: the learning rate has then
+        /// decayed. 0 for no limit. What is learned then depends on the machine's speed.
+        seconds: f64 = 0.0 => Bound::AtLeast(0.0),
     }
 }
 
@@ -28,6 +31,28 @@ impl Schedule {
         Schedule {
             steps,
             ..Schedule::default()
+        }
+    }
+
+    /// How much of it is done after so many steps that took so many seconds, from 0 to 1.
+    fn share_done(&self, steps: u64, seconds: f64) -> f64 {
+        let of_steps = steps as f64 / self.steps.max(1) as f64;
+        let of_time = match self.seconds > 0.0 {
+            true => seconds / self.seconds,
+            false => 0.0,
+        };
+        of_steps.max(of_time).min(1.0)
+    }
+
+    /// An error where steps are taken on several machines: none of them knows when it is time.
+    pub(crate) fn check_distributed(&self) -> Result<()> {
+        match self.seconds > 0.0 {
+            true => Err(Error::parameter(
+                "seconds",
+                "0 for training on a cluster",
+                self.seconds,
+            )),
+            false => Ok(()),
         }
     }
 }
@@ -89,11 +114,14 @@ pub(crate) fn descend<D: Descent>(
     let (began, first) = (Instant::now(), done);
     for step in first..run.last_step.unwrap_or(steps).min(steps) {
         run.check_stop()?;
-        let remaining = 1.0 - step as f64 / steps as f64;
+        let remaining = 1.0 - schedule.share_done(step, trend.seconds);
+        let started = Instant::now();
         let outcome = descent.step(&mut state, step, remaining, run.seed)?;
+        trend.seconds += started.elapsed().as_secs_f64();
         done = step + 1;
         trend.add(outcome.loss);
-        let validation = if done % every == 0 || done == steps || outcome.finished {
+        let finished = outcome.finished || schedule.share_done(done, trend.seconds) >= 1.0;
+        let validation = if done % every == 0 || finished {
             best.validate(descent, &state, done, run)?
         } else {
             None
@@ -109,7 +137,7 @@ pub(crate) fn descend<D: Descent>(
         if is_enough && validation.is_none() {
             _ = best.validate(descent, &state, done, run)?;
         }
-        if is_enough || outcome.finished || best.missed >= schedule.patience {
+        if is_enough || finished || best.missed >= schedule.patience {
             break;
         }
         if D::RESUMES {
@@ -143,6 +171,8 @@ struct Trend {
     recent_loss: f64,
     /// Size of the first map.
     first_norm: Option<f64>,
+    /// What the steps took.
+    seconds: f64,
 }
 
 impl Trend {
@@ -300,6 +330,7 @@ mod tests {
             steps: 100,
             checks: 10,
             patience: 2,
+            ..Schedule::default()
         };
         let mut run = Run {
             validate,
@@ -323,6 +354,50 @@ mod tests {
         fn is_enough(&self) -> bool {
             self.1 >= self.0
         }
+    }
+
+    #[test]
+    fn time_ends_it_with_the_rate_at_its_end() {
+        /// Sleeps through its steps and keeps what was left of the schedule.
+        struct Slow(Vec<f64>);
+
+        impl Descent for Slow {
+            type State = usize;
+
+            fn step(&mut self, state: &mut usize, _: u64, rest: f64, _: u64) -> Result<Outcome> {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                self.0.push(rest);
+                *state += 1;
+                Ok(Outcome::default())
+            }
+
+            fn map(&self, state: &usize) -> Result<Map> {
+                Ok(Map::Diagonal(vec![1.0; *state]))
+            }
+        }
+
+        let mut slow = Slow(Vec::new());
+        let mut validated = Vec::new();
+        let mut grows = |map: &Map| {
+            validated.push(map.input_dim());
+            Ok(validated.len() as f64)
+        };
+        let mut run = Run {
+            validate: Some(&mut grows),
+            ..Run::default()
+        };
+        let schedule = Schedule {
+            seconds: 0.1,
+            ..Schedule::of(10_000)
+        };
+        let map = descend(schedule, &mut slow, 0, &mut run).unwrap();
+        // A sleep takes no less than it was asked for, and on a busy machine more.
+        assert!((1..=5).contains(&slow.0.len()), "{:?}", slow.0);
+        assert!(slow.0[0] == 1.0 && slow.0.is_sorted_by(|a, b| a > b));
+        assert_eq!(map.input_dim(), Some(slow.0.len()));
+        assert_eq!(schedule.share_done(2500, 0.05), 0.5);
+        assert_eq!(Schedule::of(10).share_done(5, 1e9), 0.5);
+        assert!(schedule.check_distributed().is_err());
     }
 
     #[test]

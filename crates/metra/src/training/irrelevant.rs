@@ -5,9 +5,10 @@
 //! Where they are pushed away as if they were not, the judgements of others are undone.
 
 use super::parameters::Choice;
+use crate::Result;
 use crate::data::RowId;
-use crate::supervision::{Judgements, Pool, Relevance, Supervision, SupervisionKind};
-use crate::{Error, Result};
+use crate::dataset::Dataset;
+use crate::supervision::{Judgements, Pool, Relevance, Supervision};
 
 /// Items that count as irrelevant: all that are not relevant, or those judged irrelevant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,23 +28,10 @@ impl Choice for IrrelevantItems {
 
 impl IrrelevantItems {
     /// The relevance that a learner draws from.
-    pub(crate) fn of<'a>(
-        self,
-        learner: &str,
-        supervision: &'a Supervision,
-    ) -> Result<DrawnRelevance<'a>> {
-        let refused = |needs: String| Error::Supervision {
-            learner: learner.to_owned(),
-            needs,
-            found: supervision.describe(),
-        };
-        let judged = match (self, supervision) {
+    pub(crate) fn of<'a>(self, learner: &str, data: &'a Dataset<'_>) -> Result<DrawnRelevance<'a>> {
+        let judged = match (self, data.supervision()) {
             (IrrelevantItems::All, _) => {
-                let relevance = supervision.relevance();
-                let needs = SupervisionKind::words(SupervisionKind::RELEVANCE);
-                return Ok(DrawnRelevance::All(
-                    relevance.ok_or_else(|| refused(needs))?,
-                ));
+                return data.relevance(learner).map(DrawnRelevance::All);
             }
             (_, Supervision::Judgements(judgements)) => Some(judgements),
             (_, Supervision::Comparisons(comparisons)) => comparisons.judgements(),
@@ -52,10 +40,10 @@ impl IrrelevantItems {
         let judged = judged.map(JudgedNegatives::new);
         match judged.filter(|judged| judged.pairs() > 0) {
             Some(judged) => Ok(DrawnRelevance::Judged(judged)),
-            None => Err(refused(
+            None => Err(data.unusable(
+                learner,
                 "queries with a relevant item and one judged irrelevant (a grade of 0 or less, or a \
-                 dissimilar pair) for irrelevant=judged"
-                    .into(),
+                 dissimilar pair) for irrelevant=judged",
             )),
         }
     }
@@ -146,6 +134,8 @@ impl Relevance for JudgedNegatives<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::MemoryCorpus;
+    use crate::linalg::RowBuf;
     use crate::random::Stream;
     use crate::supervision::Judgement;
     use crate::training::warp::Minibatch;
@@ -161,7 +151,10 @@ mod tests {
             line(1, 2, 2.0),
         ];
         let supervision = Supervision::judgements(Judgements::new(2, 1000, &lines).unwrap());
-        let drawn = IrrelevantItems::Judged.of("test", &supervision).unwrap();
+        let rows = |len| MemoryCorpus::new(RowBuf::zeros(len, 1)).unwrap();
+        let (queries, items) = (rows(2), rows(1000));
+        let data = Dataset::between(&queries, &items, &supervision).unwrap();
+        let drawn = IrrelevantItems::Judged.of("test", &data).unwrap();
         let relevance = drawn.get();
         assert_eq!(
             (relevance.irrelevant_count(0), relevance.irrelevant_count(1)),
@@ -173,7 +166,8 @@ mod tests {
         assert!(batch.pool.items().iter().all(|item| [7, 9].contains(item)));
         for negatives in [IrrelevantItems::All, IrrelevantItems::Judged] {
             let labels = crate::supervision::Labels::from_numbers(&[0, 0, 1]).unwrap();
-            let plain = Supervision::labels(labels);
+            let (rows, plain) = (rows(3), Supervision::labels(labels));
+            let plain = Dataset::new(&rows, &plain).unwrap();
             assert_eq!(
                 negatives.of("test", &plain).is_ok(),
                 negatives == IrrelevantItems::All

@@ -23,7 +23,7 @@ use crate::training::warp::check_relevance;
 use crate::training::{Method, Progress, Run};
 use crate::{Error, Result};
 use faer::Mat;
-use oracle::{Scored, violator_by_area, violator_by_precision};
+use oracle::{Scored, violator_by_area, violator_by_first, violator_by_precision};
 use solver::{Solver, inner};
 use std::time::Instant;
 
@@ -34,11 +34,16 @@ pub enum RankingLoss {
     Auc,
     /// 1 − average precision.
     Map,
+    /// 1 − the reciprocal rank of the first relevant item.
+    Mrr,
 }
 
 impl Choice for RankingLoss {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("auc", RankingLoss::Auc), ("map", RankingLoss::Map)];
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("auc", RankingLoss::Auc),
+        ("map", RankingLoss::Map),
+        ("mrr", RankingLoss::Mrr),
+    ];
 }
 
 parameters! {
@@ -49,7 +54,7 @@ parameters! {
     pub struct Mlr {
         /// Maximum dimension of a mapped vector; 0 for full rank.
         rank: usize = 0,
-        /// What a wrong ranking costs.
+        /// What a wrong ranking costs: auc, map (average precision) or mrr (rank of the first relevant item).
         loss: RankingLoss = RankingLoss::Auc,
         /// C: what a unit of slack costs beside ½‖W‖².
         cost: f64 = 100.0 => Bound::Above(0.0),
@@ -178,6 +183,7 @@ impl QueryLoss for Violators {
         let (weights, loss) = match self.loss {
             RankingLoss::Auc => violator_by_area(&scored),
             RankingLoss::Map => violator_by_precision(&scored),
+            RankingLoss::Mrr => violator_by_first(&scored),
         };
         scores.fill(0.0);
         for (place, weight) in places.iter().zip(weights) {

@@ -4,7 +4,7 @@
 //! A ranking scores Σ y_ij (s_i − s_j)/(p·n) over its p relevant items i and n irrelevant items j, with
 //! y = 1 where i comes first and −1 otherwise. Only how relevant and irrelevant items interleave matters:
 //! among themselves they stay in the order of their scores (Joachims, ICML 2005; Yue, Finley, Radlinski &
-//! Joachims, SIGIR 2007).
+//! Joachims, SIGIR 2007; Chakrabarti, Khanna, Sawant & Bhattacharyya, KDD 2008).
 
 /// An item as a ranking has it.
 #[derive(Debug, Clone, Copy)]
@@ -74,22 +74,64 @@ pub(super) fn violator_by_precision(items: &[Scored]) -> (Vec<f64>, f64) {
     for j in (1..n).rev() {
         before[j - 1] = before[j - 1].min(before[j]);
     }
-    finish(items, p, n, &before)
+    let preceding = preceding(p, &before);
+    let ranks = preceding.iter().enumerate();
+    let precision: f64 = ranks
+        .map(|(i, above)| (i + 1) as f64 / (i + 1 + above) as f64)
+        .sum();
+    let weights = weights(items, &preceding, &before);
+    (weights, 1.0 - precision / p as f64)
 }
 
-/// Weights and loss of a ranking in which `before[j]` relevant items precede the j-th irrelevant one.
-fn finish(items: &[Scored], p: usize, n: usize, before: &[usize]) -> (Vec<f64>, f64) {
-    let share = 1.0 / (p * n) as f64;
-    let mut precision = 0.0;
-    // How many irrelevant items precede each relevant one.
-    let preceding: Vec<usize> = (0..p)
-        .map(|i| before.partition_point(|before| *before <= i))
-        .collect();
-    for (i, above) in preceding.iter().enumerate() {
-        precision += (i + 1) as f64 / (i + 1 + above) as f64;
+/// By 1 − the reciprocal rank of the first relevant item: so many of the best irrelevant items come before all
+/// relevant ones as adds most. The others come after the first relevant one, and are otherwise turned round against a
+/// relevant item only where their score is better. Items come best first.
+pub(super) fn violator_by_first(items: &[Scored]) -> (Vec<f64>, f64) {
+    let (p, n) = counts(items);
+    if p == 0 || n == 0 {
+        return (vec![0.0; items.len()], 0.0);
     }
+    let near: Vec<f64> = (items.iter().filter(|item| item.relevant))
+        .map(|item| item.score)
+        .collect();
+    let share = 1.0 / (p * n) as f64;
+    // What the relevant items but the first sum up to, from each of them on.
+    let mut sums = vec![0.0; p + 1];
+    for i in (0..p).rev() {
+        sums[i] = sums[i + 1] + near[i];
+    }
+    let (mut first, mut most, mut sum) = (0, 0.0, 0.0);
+    let mut before = Vec::with_capacity(n);
+    for (j, item) in items.iter().filter(|item| !item.relevant).enumerate() {
+        let better = near.partition_point(|score| *score > item.score).max(1);
+        before.push(better);
+        // Moving it before all turns round those relevant items that came before it.
+        let turned = sums[0] - sums[better] - better as f64 * item.score;
+        sum += 1.0 / (j + 1) as f64 - 1.0 / (j + 2) as f64 - 2.0 * share * turned;
+        if sum > most {
+            (first, most) = (j + 1, sum);
+        }
+    }
+    before[..first].fill(0);
+    let preceding = preceding(p, &before);
+    let loss = 1.0 - 1.0 / (first + 1) as f64;
+    (weights(items, &preceding, &before), loss)
+}
+
+/// How many irrelevant items precede each relevant one, where `before[j]` relevant items precede the j-th
+/// irrelevant one.
+fn preceding(p: usize, before: &[usize]) -> Vec<usize> {
+    (0..p)
+        .map(|i| before.partition_point(|before| *before <= i))
+        .collect()
+}
+
+/// Weights of the items in ψ(best) − ψ(this ranking).
+fn weights(items: &[Scored], preceding: &[usize], before: &[usize]) -> Vec<f64> {
+    let (p, n) = (preceding.len(), before.len());
+    let share = 1.0 / (p * n) as f64;
     let (mut i, mut j) = (0, 0);
-    let weights = (items.iter())
+    (items.iter())
         .map(|item| {
             let turned = if item.relevant {
                 i += 1;
@@ -100,8 +142,7 @@ fn finish(items: &[Scored], p: usize, n: usize, before: &[usize]) -> (Vec<f64>, 
             };
             2.0 * turned * share
         })
-        .collect();
-    (weights, 1.0 - precision / p as f64)
+        .collect()
 }
 
 fn counts(items: &[Scored]) -> (usize, usize) {
@@ -132,8 +173,8 @@ mod tests {
         all
     }
 
-    /// Score of a ranking and both losses, by their definitions over the pairs.
-    fn judged(near: &[f64], far: &[f64], before: &[usize]) -> (f64, f64, f64) {
+    /// Score of a ranking and its losses, by their definitions over the pairs.
+    fn judged(near: &[f64], far: &[f64], before: &[usize]) -> (f64, [f64; 3]) {
         let (p, n) = (near.len(), far.len());
         let (mut score, mut turned) = (0.0, 0.0);
         for (i, s) in near.iter().enumerate() {
@@ -149,7 +190,12 @@ mod tests {
             precision += (i + 1) as f64 / (i + 1 + above) as f64 / p as f64;
         }
         let pairs = (p * n) as f64;
-        (score / pairs, turned / pairs, 1.0 - precision)
+        let first = before.iter().filter(|before| **before == 0).count();
+        let reciprocal = 1.0 / (1 + first) as f64;
+        (
+            score / pairs,
+            [turned / pairs, 1.0 - precision, 1.0 - reciprocal],
+        )
     }
 
     #[test]
@@ -171,14 +217,18 @@ mod tests {
             };
             let (near, far) = (side(true), side(false));
             let best = judged(&near, &far, &vec![p; n]).0;
-            let all: Vec<(f64, f64, f64)> = (interleavings(p, n).iter())
+            let all: Vec<(f64, [f64; 3])> = (interleavings(p, n).iter())
                 .map(|before| judged(&near, &far, before))
                 .collect();
-            let found = [violator_by_area(&items), violator_by_precision(&items)];
+            let found = [
+                violator_by_area(&items),
+                violator_by_precision(&items),
+                violator_by_first(&items),
+            ];
             for (which, (weights, loss)) in found.iter().enumerate() {
                 // Rankings of the area need not be consistent orders, and are at the optimum anyway.
                 let most = (all.iter())
-                    .map(|(score, area, precision)| [area, precision][which] + score)
+                    .map(|(score, losses)| losses[which] + score)
                     .fold(f64::MIN, f64::max);
                 let gap: f64 = weights
                     .iter()

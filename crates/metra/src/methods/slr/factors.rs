@@ -19,6 +19,14 @@ pub(super) struct Factors {
 }
 
 impl Factors {
+    /// All of M̂.
+    pub(super) fn whole(matrix: Mat<f64>) -> Self {
+        Factors {
+            left: matrix,
+            right: None,
+        }
+    }
+
     /// The best of at most this rank for N = root · rootᵀ.
     pub(super) fn of_square(root: MatRef<'_, f64>, rank: usize) -> Result<Self> {
         let (left, values, _) = decompose(root, rank)?;

@@ -11,7 +11,8 @@
 //! rows are centred and a constant is appended (without it the adaptive target hardly gains); a
 //! fixed target is summed over classes, X̃ᵀYX̃ = Σ_c s_c s_cᵀ, in O(n·d²) and never n²; the best
 //! similarity of a given rank for it is a truncated singular value decomposition, from which the
-//! adaptive target starts, instead of from the identity or a random subset; the adaptive target
+//! adaptive target starts (`start=identity` is that of Alg. 1 and 2, `start=subset` that of Alg. 3, read as
+//! L and R of sampled rows); the adaptive target
 //! is exact and blockwise (`blockwise`); eq. 5 has B = Xᵀ, Alg. 2 returns M_T, and column sampling
 //! has no guarantee from Lemma 1, which needs more columns than rows.
 
@@ -35,6 +36,7 @@ use crate::data::{Keys, RowId};
 use crate::dataset::Dataset;
 use crate::linalg::RowBuf;
 use crate::model::{Map, Space};
+use crate::random::Stream;
 use crate::supervision::{Supervision, SupervisionKind};
 use crate::training::parameters::{Bound, Choice, parameters, require, require_rank};
 use crate::training::{Method, Run};
@@ -79,6 +81,27 @@ impl Choice for Form {
         &[("factors", Form::Factors), ("whole", Form::Whole)];
 }
 
+/// Start of the adaptive target: regression (the best similarity for the fixed target), identity (Alg. 1 and 2)
+/// or subset (Alg. 3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SimilarityStart {
+    /// The best similarity of the rank for the fixed target.
+    Regression,
+    /// M = I: the inner product of the vectors, or its best approximation of the rank.
+    Identity,
+    /// Columns of L and R are rows drawn at random, scaled so that a drawn row is at similarity 1 with itself in
+    /// the mean.
+    Subset,
+}
+
+impl Choice for SimilarityStart {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("regression", SimilarityStart::Regression),
+        ("identity", SimilarityStart::Identity),
+        ("subset", SimilarityStart::Subset),
+    ];
+}
+
 /// Whether queries and items share a map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sides {
@@ -113,6 +136,8 @@ parameters! {
         /// The unknown of the adaptive target: factors (M = LRᵀ, Alg. 3) or whole (all of M, then
         /// truncated to the rank; Alg. 1 and 2).
         form: Form = Form::Factors,
+        /// Where the adaptive target starts.
+        start: SimilarityStart = SimilarityStart::Regression,
         /// Added to the eigenvalues of the Gram matrix, relative to their mean. Several are tried
         /// on the validation part in one fit, at the cost of one decomposition. Search .001 to 3.
         ridge: Ridges = Ridges::one(0.1),
@@ -138,8 +163,9 @@ parameters! {
         /// Compression of rows: none, columns (random sample, SLR-C) or gaussian (random
         /// projection, SLR-G).
         compression: Compression = Compression::None,
-        /// Number of rows (or dimensions) that compression keeps.
-        samples: usize = 2000 => Bound::AtLeast(1.0),
+        /// Number of rows (or dimensions) that compression keeps; 0 for as many as Theorem 1 asks for, with an
+        /// error ε of 1/2 and probability 0.95 (at most all rows).
+        samples: usize = 2000,
     }
 }
 
@@ -156,6 +182,7 @@ impl Method for Slr {
         ("rank", "100"),
         ("target", "adaptive"),
         ("iterations", "10"),
+        ("start", "subset"),
         ("above", "1"),
         ("below", "0"),
         ("inverse", "truncated"),
@@ -223,7 +250,12 @@ impl Method for Slr {
             right,
             target,
             transposed,
+            seed: run.seed,
         };
+        if settings.compression != Compression::None {
+            run.facts
+                .insert("samples".into(), regression.samples(&left) as f64);
+        }
         let map = search(&regression, &settings.ridge, iterations, run)?;
         let rank = map.output_dim(data.dim());
         run.facts.insert("rank".into(), rank as f64);
@@ -292,6 +324,7 @@ struct Regression<'a> {
     transposed: Option<Target>,
     sums: Sums,
     one: bool,
+    seed: u64,
 }
 
 impl Regression<'_> {
@@ -317,13 +350,46 @@ impl Regression<'_> {
         }
     }
 
-    fn draw(&self, seed: u64, counter: u64) -> Draw {
+    /// Rows or dimensions that compression keeps of a side.
+    fn samples(&self, side: &Side<'_>) -> usize {
+        match self.settings.samples {
+            0 => sketch::sufficient_samples(side.eigen().numerical_rank()).min(side.len() as usize),
+            samples => samples,
+        }
+    }
+
+    fn draw(&self, side: &Side<'_>, seed: u64, counter: u64) -> Draw {
         Draw {
             compression: self.settings.compression,
-            samples: self.settings.samples,
+            samples: self.samples(side),
             seed,
             counter,
         }
+    }
+
+    /// M = I in whitened coordinates, P^(-1/2) M P^(-1/2); the appended constant has no part in it.
+    fn identity(&self, left: &Inverse<'_>, right: &Inverse<'_>) -> Mat<f64> {
+        let dim = self.left.corpus().dim();
+        let of = |side: &Side<'_>, other: &Side<'_>| {
+            Mat::from_fn(side.width(), other.width(), |i, j| {
+                f64::from(u8::from(i == j && i < dim))
+            })
+        };
+        let half = right.coordinates(of(self.right, self.left).as_ref());
+        left.coordinates(half.transpose())
+    }
+
+    /// Rows of a side drawn at random, in whitened coordinates.
+    fn subset(&self, side: &Side<'_>, inverse: &Inverse<'_>) -> Result<Mat<f64>> {
+        let mut random = Stream::new(self.seed, "slr subset", 0);
+        let rows = random.choose(side.len(), self.settings.rank);
+        let mut gathered = RowBuf::empty(1);
+        side.corpus().gather(&rows, &mut gathered)?;
+        let prepared = side.prepared(gathered.rows());
+        let similar = side::product(prepared.as_ref(), prepared.transpose());
+        let scale = similar.norm_l2() / (rows.len() as f64).sqrt();
+        let factor = faer::Scale(1.0 / scale.max(f64::MIN_POSITIVE)) * prepared.transpose();
+        Ok(inverse.coordinates(factor.as_ref()))
     }
 
     /// Solve for the left factor with the right one held (step 6 of Alg. 3).
@@ -420,7 +486,36 @@ impl Path for Regression<'_> {
         let (left, right) = self.inverses(ridge);
         let rank = self.settings.rank;
         let adaptive = self.settings.target == Targets::Adaptive;
-        if adaptive && self.settings.form == Form::Whole {
+        let whole = adaptive && self.settings.form == Form::Whole;
+        let start = match adaptive {
+            true => self.settings.start,
+            false => SimilarityStart::Regression,
+        };
+        match start {
+            SimilarityStart::Regression => {}
+            SimilarityStart::Identity => {
+                let identity = self.identity(&left, &right);
+                return match whole {
+                    true => Ok(Factors::whole(identity)),
+                    false => Ok(Factors::of(identity.as_ref(), rank)?.widened(rank)),
+                };
+            }
+            SimilarityStart::Subset => {
+                let (l, r) = (
+                    self.subset(self.left, &left)?,
+                    self.subset(self.right, &right)?,
+                );
+                return Ok(match whole {
+                    true => Factors::whole(side::product(l.as_ref(), r.transpose())),
+                    false => Factors {
+                        left: l,
+                        right: Some(r),
+                    }
+                    .widened(rank),
+                });
+            }
+        }
+        if whole {
             let whole = match &self.sums {
                 Sums::Classes(sums) => {
                     let root = left.whiten(sums.as_ref());
@@ -428,10 +523,7 @@ impl Path for Regression<'_> {
                 }
                 Sums::Dense(sums) => Self::whitened(sums, &left, &right),
             };
-            return Ok(Factors {
-                left: whole,
-                right: None,
-            });
+            return Ok(Factors::whole(whole));
         }
         let best = match &self.sums {
             Sums::Classes(sums) => Factors::of_square(left.whiten(sums.as_ref()).as_ref(), rank)?,
@@ -443,8 +535,8 @@ impl Path for Regression<'_> {
     fn advance(&self, ridge: f64, factors: &mut Factors, iteration: u64, seed: u64) -> Result<f64> {
         let (left, right) = self.inverses(ridge);
         let draws = (
-            self.draw(seed, 2 * iteration),
-            self.draw(seed, 2 * iteration + 1),
+            self.draw(self.left, seed, 2 * iteration),
+            self.draw(self.right, seed, 2 * iteration + 1),
         );
         let pairs = (self.left.len() * self.right.len()) as f64;
         let Some(transposed) = &self.transposed else {

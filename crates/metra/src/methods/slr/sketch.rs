@@ -238,6 +238,13 @@ impl<'a> Sketch<'a> {
     }
 }
 
+/// The m ≥ (r + 1) log(48 r/δ)/(c ε²) of Theorem 1 for data of rank r, with ε = 1/2, δ = 0.05 and c = 1/4, which
+/// Corollary 3 gives.
+pub(super) fn sufficient_samples(rank: usize) -> usize {
+    let r = rank.max(1) as f64;
+    ((r + 1.0) * (48.0 * r / 0.05).ln() * 16.0).ceil() as usize
+}
+
 /// Rows of S from `first` on: normal numbers of variance 1/m, drawn block by block so that S is
 /// never held.
 pub(super) fn gaussian(draw: Draw, first: u64, rows: usize) -> Mat<f64> {

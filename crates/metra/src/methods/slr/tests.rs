@@ -255,7 +255,7 @@ fn adaptive_whole_equals_the_dense_alternation() {
         below: 0.1,
         ..settings()
     };
-    let map = fit(whole, &data, &mut Run::new(1));
+    let map = fit(whole.clone(), &data, &mut Run::new(1));
     let a = Side::new(&set.queries, true, false)
         .unwrap()
         .prepared(set.queries.rows());
@@ -264,15 +264,65 @@ fn adaptive_whole_equals_the_dense_alternation() {
         .prepared(set.items.rows());
     let target = set.grades();
     let similar = |m: &Mat<f64>| product(product(a.as_ref(), m.as_ref()).as_ref(), b.transpose());
-    let mut m = closed_form(&a, &target, &b, 5);
-    for _ in 0..3 {
-        m = closed_form(&a, &clip(&similar(&m), &target, 1.0, 0.1), &b, 5);
-    }
-    assert_near(
-        &similarities(&map, &set.queries, &set.items),
-        &similar(&m),
-        1e-4,
-    );
+    let alternated = |mut m: Mat<f64>| {
+        for _ in 0..3 {
+            m = closed_form(&a, &clip(&similar(&m), &target, 1.0, 0.1), &b, 5);
+        }
+        similar(&m)
+    };
+    let expected = alternated(closed_form(&a, &target, &b, 5));
+    let found = similarities(&map, &set.queries, &set.items);
+    assert_near(&found, &expected, 1e-4);
+    // Step 2 of Alg. 1.
+    let from_identity = Slr {
+        start: SimilarityStart::Identity,
+        ..whole.clone()
+    };
+    let map = fit(from_identity, &data, &mut Run::new(1));
+    let expected = alternated(Mat::identity(5, 5));
+    let found = similarities(&map, &set.queries, &set.items);
+    assert_near(&found, &expected, 1e-4);
+    // Step 2 of Alg. 3, with the rows that are drawn.
+    let from_rows = Slr {
+        start: SimilarityStart::Subset,
+        ..whole
+    };
+    let map = fit(from_rows, &data, &mut Run::new(1));
+    let drawn = |x: &Mat<f64>| {
+        let rows = Stream::new(1, "slr subset", 0).choose(x.nrows() as u64, 5);
+        let rows = Mat::from_fn(5, 5, |i, j| x[(rows[i] as usize, j)]);
+        let scale = product(rows.as_ref(), rows.transpose()).norm_l2() / 5.0_f64.sqrt();
+        faer::Scale(1.0 / scale) * rows
+    };
+    let start = product(drawn(&a).transpose(), drawn(&b).as_ref());
+    let found = similarities(&map, &set.queries, &set.items);
+    assert_near(&found, &alternated(start), 1e-4);
+}
+
+#[test]
+fn theorem_1_gives_the_number_of_samples() {
+    // (5 + 1) ln(48 · 5/0.05)/(1/4 · 1/4) = 813.7
+    assert_eq!(sketch::sufficient_samples(5), 814);
+    // More than there are rows: all of them.
+    let (rows, supervision, _) = labelled(7);
+    let data = Dataset::new(&rows, &supervision).unwrap();
+    let of = |compression, samples| {
+        let settings = Slr {
+            compression,
+            samples,
+            iterations: 2,
+            ..settings()
+        };
+        let mut run = Run::new(1);
+        let map = fit(settings, &data, &mut run);
+        (
+            similarities(&map, &rows, &rows),
+            run.facts.get("samples").copied(),
+        )
+    };
+    let (found, samples) = of(Compression::Columns, 0);
+    assert_eq!(samples, Some(60.0));
+    assert_near(&found, &of(Compression::None, 0).0, 1e-4);
 }
 
 /// Step 6 of Alg. 3 with explicit inverses: L = (G + ρI)⁻¹XᵀY(XR)·(RᵀGR + ρRᵀR)⁻¹.
@@ -495,6 +545,7 @@ fn adaptive_targets_lower_the_loss() {
             transposed: (form == Form::Factors).then(|| target.transposed()),
             target,
             one: false,
+            seed: 1,
         };
         let mut state = regression.begin(1e-6).unwrap();
         let mut losses = Vec::new();

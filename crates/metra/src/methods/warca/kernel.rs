@@ -23,19 +23,19 @@ use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
 use crate::{Error, Result};
 
-/// Optimiser: adam (on kernel PCA coordinates) or preconditioned (the paper's).
+/// KernelOptimiser: adam (on kernel PCA coordinates) or preconditioned (the paper's).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Optimiser {
+pub enum KernelOptimiser {
     /// Adam in coordinates of kernel PCA.
     Adam,
     /// The paper's preconditioned steps on the coefficients of the rows.
     Preconditioned,
 }
 
-impl Choice for Optimiser {
+impl Choice for KernelOptimiser {
     const ALL: &'static [(&'static str, Self)] = &[
-        ("adam", Optimiser::Adam),
-        ("preconditioned", Optimiser::Preconditioned),
+        ("adam", KernelOptimiser::Adam),
+        ("preconditioned", KernelOptimiser::Preconditioned),
     ];
 }
 
@@ -55,7 +55,7 @@ parameters! {
         /// Strength of the regulariser.
         lambda: f64 = 3e-4 => Bound::AtLeast(0.0),
         /// How the map is moved.
-        optimiser: Optimiser = Optimiser::Adam,
+        optimiser: KernelOptimiser = KernelOptimiser::Adam,
         /// Initial learning rate; it decays linearly to 0. Preconditioned steps need about 3.
         rate: f64 = 0.01 => Bound::Above(0.0),
         /// Relevant pairs per minibatch.
@@ -111,7 +111,7 @@ impl Method for KernelWarca {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
-        let drawn = self.irrelevant.of("kernel-warca", data.supervision())?;
+        let drawn = self.irrelevant.of("kernel-warca", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let axes = KernelAxes::new(data.items(), settings.kernel, run.seed)?;
@@ -120,11 +120,11 @@ impl Method for KernelWarca {
         let mut warca = settings.warca();
         warca.rank = warca.rank.min(axes.rank());
         match settings.optimiser {
-            Optimiser::Adam => {
+            KernelOptimiser::Adam => {
                 let space = TrainingSpace::in_kernel_space(data, &axes)?;
                 train(&warca, "kernel-warca", relevance, &space, run)
             }
-            Optimiser::Preconditioned => {
+            KernelOptimiser::Preconditioned => {
                 if !data.supervision().within() || axes.gram().len() as u64 != data.items().len() {
                     return Err(Error::parameter(
                         "optimiser",
@@ -140,6 +140,7 @@ impl Method for KernelWarca {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Optimiser;
     use super::*;
     use crate::data::synthetic::Nuisance;
     use crate::supervision::{Labels, Supervision};
@@ -190,12 +191,26 @@ mod tests {
             pool: 64,
             ..KernelWarca::default()
         };
-        let linear = losses(&kernel.warca().checked().unwrap(), &data);
-        let found = losses(&kernel.checked().unwrap(), &data);
-        assert_eq!(linear.len(), 60);
-        assert!(linear[59] < 0.9 * linear[0], "{} {}", linear[0], linear[59]);
-        for (step, (a, b)) in linear.iter().zip(&found).enumerate() {
-            assert!((a - b).abs() <= 1e-4 * a.max(1.0), "step {step}: {a} {b}");
+        // Plain steps there are those that the kernel matrix's inverse preconditions, which never leaves the
+        // coefficients of the rows.
+        let plain = KernelWarca {
+            optimiser: KernelOptimiser::Preconditioned,
+            lambda: 0.0,
+            rate: 1.0,
+            ..kernel.clone()
+        };
+        let sgd = Warca {
+            optimiser: Optimiser::Sgd,
+            ..plain.warca()
+        };
+        for (linear, kernel) in [(kernel.warca(), kernel), (sgd, plain)] {
+            let linear = losses(&linear.checked().unwrap(), &data);
+            let found = losses(&kernel.checked().unwrap(), &data);
+            assert_eq!(linear.len(), 60);
+            assert!(linear[59] < 0.9 * linear[0], "{} {}", linear[0], linear[59]);
+            for (step, (a, b)) in linear.iter().zip(&found).enumerate() {
+                assert!((a - b).abs() <= 1e-4 * a.max(1.0), "step {step}: {a} {b}");
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 //! Departs from it: the loss term of the gradient has factor 1 (the distance is not squared);
 //! S excludes i = j and pairs at distance 0 have no gradient; the data are scaled to unit mean
 //! distance of relevant pairs before γ and λ are applied, since AON pins the scale of W; one pool
-//! of negatives serves a minibatch, so that a step is a handful of matrix products; Adam instead
-//! of plain SGD; with fewer rows than dimensions training runs in exactly reduced coordinates.
+//! of negatives serves a minibatch, so that a step is a handful of matrix products; Adam by default,
+//! plain gradient steps by `optimiser=sgd`; with fewer rows than dimensions training runs in exactly reduced coordinates.
 
 mod kernel;
 mod preconditioned;
@@ -15,7 +15,7 @@ pub use crate::training::kernel::KernelKind;
 pub use crate::training::regulariser::Regulariser;
 pub use crate::training::training_space::Start;
 pub use crate::training::warp::{RankWeights, Sampling, Violators};
-pub use kernel::{KernelWarca, Optimiser};
+pub use kernel::{KernelOptimiser, KernelWarca};
 
 use crate::Result;
 use crate::data::Corpus;
@@ -28,12 +28,26 @@ use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::irrelevant::IrrelevantItems;
 use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
-use crate::training::parameters::{Bound, parameters, require_rank};
+use crate::training::parameters::{Bound, Choice, parameters, require_rank};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
 use crate::training::{Method, Run};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
+
+/// Optimiser: adam, or sgd (plain gradient steps).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimiser {
+    /// Adam.
+    Adam,
+    /// Stochastic gradient descent without momentum.
+    Sgd,
+}
+
+impl Choice for Optimiser {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("adam", Optimiser::Adam), ("sgd", Optimiser::Sgd)];
+}
 
 parameters! {
     /// Low-rank Mahalanobis distance that puts relevant items at the top of the ranking. Learns
@@ -48,7 +62,9 @@ parameters! {
         margin: f64 = 0.25 => Bound::Above(0.0),
         /// Strength of the regulariser. 1e-4 for known classes; more for new identities.
         lambda: f64 = 1e-4 => Bound::AtLeast(0.0),
-        /// Initial learning rate (Adam); it decays linearly to 0.
+        /// How the map is moved.
+        optimiser: Optimiser = Optimiser::Adam,
+        /// Initial learning rate; it decays linearly to 0. Plain gradient steps (sgd) need about 1.
         rate: f64 = 0.01 => Bound::Above(0.0),
         /// Relevant pairs per minibatch.
         batch: usize = 512 => Bound::AtLeast(1.0),
@@ -117,7 +133,7 @@ impl Method for Warca {
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
         require_rank(settings.rank, data.dim())?;
-        let drawn = self.irrelevant.of("warca", data.supervision())?;
+        let drawn = self.irrelevant.of("warca", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
         let space = TrainingSpace::new(data)?;
@@ -133,7 +149,8 @@ impl LocalSgd for Warca {
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         require_rank(self.rank, data.dim())?;
         self.regulariser.check_distributed()?;
-        self.irrelevant.of("warca", data.supervision())?;
+        self.schedule.check_distributed()?;
+        self.irrelevant.of("warca", data)?;
         let space = TrainingSpace::plain(data, shared.mean.clone());
         let map = space.start("warca", self.start, self.rank, seed)?;
         Ok(State::new(map).into_numbers())
@@ -148,7 +165,7 @@ impl LocalSgd for Warca {
     ) -> Result<f64> {
         let space = TrainingSpace::plain(shard, shared.mean.clone());
         let to_map = |map: &RowBuf| finished(map, shared, self.centre);
-        let drawn = self.irrelevant.of("warca", shard.supervision())?;
+        let drawn = self.irrelevant.of("warca", shard)?;
         let relevance = drawn.get();
         let mut training = Training::new(self, relevance, &space, shared.scale, &to_map);
         let mut moving = State::from_numbers(self.rank, shard.dim(), state)?;
@@ -163,7 +180,7 @@ impl LocalSgd for Warca {
     }
 }
 
-/// Adam over minibatches, in the coordinates of the training space.
+/// Steps over minibatches, in the coordinates of the training space.
 fn train(
     settings: &Warca,
     learner: &str,
@@ -301,7 +318,14 @@ impl Descent for Training<'_> {
         (settings.regulariser).pull(&state.map, self.start.as_ref(), lambda, gradient);
         let rate = (settings.rate * remaining) as f32;
         let gradient = self.workspace.gradient.values();
-        state.adam.step(state.map.values_mut(), gradient, rate);
+        match settings.optimiser {
+            Optimiser::Adam => state.adam.step(state.map.values_mut(), gradient, rate),
+            Optimiser::Sgd => {
+                for (value, slope) in state.map.values_mut().iter_mut().zip(gradient) {
+                    *value -= rate * slope;
+                }
+            }
+        }
         check_finite(state.map.values(), outcome.loss, step)?;
         Ok(outcome.into())
     }

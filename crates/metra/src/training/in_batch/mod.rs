@@ -142,6 +142,7 @@ impl<L: WithoutProxies> LocalSgd for L {
         let settings = self.training();
         require_rank(settings.rank, data.dim())?;
         settings.regulariser.check_distributed()?;
+        settings.schedule.check_distributed()?;
         let space = TrainingSpace::plain(data, shared.mean.clone());
         let map = space.start("in-batch", settings.start, settings.rank, seed)?;
         Ok(State::new(map, RowBuf::empty(settings.rank)).into_numbers())
