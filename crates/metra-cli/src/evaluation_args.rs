@@ -15,8 +15,8 @@ pub(crate) struct EvaluationArgs {
     /// cross-camera
     #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) protocol: Option<Protocol>,
-    /// Evaluate classification accuracy instead of ranking: knn:K, gaussian, or gaussian:SHARE
-    /// (shrinkage towards the pooled covariance)
+    /// Evaluate classification accuracy instead of ranking: knn:K, gaussian, or zero-shot (unseen
+    /// classes placed by orderings); :SHARE after the last two shrinks towards the pooled covariance
     #[arg(
         help_heading = "Evaluation",
         long,

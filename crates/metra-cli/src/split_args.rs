@@ -66,6 +66,15 @@ pub(crate) struct SplitArgs {
     /// Test on the rows or queries with this value, learn from the others (column=value)
     #[arg(help_heading = "Held-out parts", long, value_name = "FILTER", hide_short_help = true, conflicts_with_all = ["splits", "draws", "folds", "test"])]
     pub(crate) test_where: Option<Filter>,
+    /// Hide N classes, drawn for every split, from training; only the test part has them (zero-shot classes)
+    #[arg(
+        help_heading = "Held-out parts",
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_short_help = true
+    )]
+    pub(crate) unseen_classes: usize,
     /// Number of random splits, with seeds SEED, SEED+1, …
     #[arg(
         help_heading = "Held-out parts",
@@ -98,6 +107,7 @@ impl Default for SplitArgs {
             split: None,
             first: None,
             test_where: None,
+            unseen_classes: 0,
             draws: 1,
             folds: None,
             seed: 1,
@@ -124,6 +134,19 @@ impl SplitArgs {
 
     /// The parts of every split with the seed of its fits.
     pub(crate) fn parts(&self, input: &Input<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
+        let mut all = self.whole_parts(input, kind)?;
+        if self.unseen_classes > 0 {
+            for (number, (parts, _)) in all.iter_mut().enumerate() {
+                let seed = self.seed + number as u64;
+                let hidden = parts.hide_classes(&input.data, self.unseen_classes, seed)?;
+                tracing::info!("split {number}: unseen classes {}", hidden.join(", "));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The same with all classes.
+    fn whole_parts(&self, input: &Input<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
         let (data, units) = (&input.data, input.data.units());
         let inner = |rest: Vec<u64>, test: Vec<u64>, seed: u64| -> Result<(Parts, u64)> {
             let parts = Parts::within(data, rest, test, kind, self.validation, seed)?;

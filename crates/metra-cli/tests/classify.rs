@@ -76,6 +76,59 @@ fn classes_are_found_by_gaussians_and_by_neighbours() {
 }
 
 #[test]
+fn unseen_classes_are_found_by_their_orderings() {
+    let place = tempfile::tempdir().unwrap();
+    // Five classes that differ in size and age, beside a number that says nothing.
+    let levels = [
+        ("a", 0, 2),
+        ("b", 1, 0),
+        ("c", 2, 4),
+        ("d", 3, 1),
+        ("e", 4, 3),
+    ];
+    let mut table = "class,v0,v1,v2\n".to_owned();
+    for row in 0..300 {
+        let (class, size, age) = levels[row % 5];
+        let noise = |step: usize| 0.4 * ((row * step) as f64).sin();
+        let (x, y) = (f64::from(size) + noise(7), f64::from(age) + noise(11));
+        table += &format!("{class},{x},{y},{}\n", 3.0 * noise(13));
+    }
+    std::fs::write(place.path().join("t.csv"), table).unwrap();
+    let orderings = "size: a<b<c<d<e\nage: b<d<a<e<c\n";
+    std::fs::write(place.path().join("o.txt"), orderings).unwrap();
+    let line = "train t.csv --vector v --label class --orderings o.txt --method rank-svm --holdout rows \
+                --classifier zero-shot:0.5 --draws 3";
+    let found = report(place.path(), &format!("{line} --unseen-classes 1"));
+    for split in found["splits"].as_array().unwrap() {
+        let part = |name: &str| {
+            let row = &split[name][0];
+            [&row["base"], &row["learned"]].map(|value| value.as_f64().unwrap())
+        };
+        // Neighbours never vote for a class without rows.
+        let ([base, unseen], [_, seen]) = (part("unseen_items"), part("seen_items"));
+        assert!(base == 0.0 && unseen > 0.7 && seen > 0.7, "{split}");
+    }
+    // Without unseen classes it is a Gaussian a class, and nothing is reported apart.
+    let found = report(place.path(), line);
+    assert!(found["splits"][0].get("unseen_items").is_none());
+    for (more, words) in [
+        ("--unseen-classes 4", "at most 3"),
+        (
+            "--method lda --rank 1 --unseen-classes 1",
+            "one an attribute",
+        ),
+    ] {
+        let line = match more.contains("--method") {
+            true => line.replace("--method rank-svm", more),
+            false => format!("{line} {more}"),
+        };
+        let output = metra(place.path(), &line);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let place = folder();
     let refused = |line: &str| {
@@ -85,7 +138,10 @@ fn what_does_not_fit_is_refused() {
     };
     let train = "train set.parquet --label label --method lda --rank 4";
     let error = refused(&format!("{train} --classifier svm"));
-    assert!(error.contains("gaussian, gaussian:SHARE"), "{error}");
+    assert!(
+        error.contains("gaussian, zero-shot, either with :SHARE"),
+        "{error}"
+    );
     let error = refused(&format!("{train} --measures accuracy"));
     assert!(
         error.contains("accuracy is measured with a classifier"),

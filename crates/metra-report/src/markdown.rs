@@ -136,8 +136,9 @@ fn parts(page: &mut Page, leaderboard: &Leaderboard<'_>) {
     if tables.is_empty() {
         return;
     }
-    page.paragraph("## Seen and unseen items");
-    page.paragraph(words::SEEN);
+    let (heading, explanation) = words::seen(&tables);
+    page.paragraph(&format!("## {heading}"));
+    page.paragraph(explanation);
     let criterion = escaped(&leaderboard.criterion());
     for table in tables {
         let head = [
@@ -274,9 +275,13 @@ impl Page {
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let after = letters.peek().copied().unwrap_or(' ');
+    let marker = block_marker(text);
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let after = letters.peek().map_or(' ', |&(_, letter)| letter);
+        if marker == Some(at) {
+            out.push('\\');
+        }
         match letter {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
@@ -293,6 +298,21 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// Where the sign stands by which a text would begin a list, a quotation or a rule.
+fn block_marker(text: &str) -> Option<usize> {
+    let at = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (sign, rest) = text[at..].split_at_checked(1)?;
+    let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+    let marks = match (at, sign) {
+        (0, ">") => true,
+        (0, "-") => ends || rest.starts_with('-'),
+        (0, "+") => ends,
+        (1.., "." | ")") => ends,
+        _ => false,
+    };
+    marks.then_some(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +321,19 @@ mod tests {
     fn names_are_no_markup() {
         assert_eq!(escaped("kernel_lfda"), "kernel_lfda");
         assert_eq!(escaped("_a_|<b>*\n"), "\\_a\\_\\|&lt;b>\\* ");
+        for (text, plain) in [
+            ("0.", "0\\."),
+            ("12) b", "12\\) b"),
+            ("- b", "\\- b"),
+            ("--- b", "\\--- b"),
+            ("+", "\\+"),
+            (">b", "\\>b"),
+        ] {
+            assert_eq!(escaped(text), plain);
+        }
+        for text in ["0.5", "-0.5", "+.5", "a - b", "12", "é."] {
+            assert_eq!(escaped(text), text);
+        }
         let mut page = Page::default();
         page.fenced("a ``` b\n");
         assert_eq!(page.text, "````\na ``` b\n````\n\n");

@@ -3,6 +3,7 @@
 use crate::leaderboard::{AgainstBest, Leaderboard, RankedLine, mean};
 use crate::measures::heading;
 use crate::numbers::{count, gain, score, seconds};
+use crate::tables::PartTable;
 use metra::experiment::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
 use serde::Serialize;
 
@@ -84,8 +85,18 @@ impl Sentences {
     }
 }
 
-/// What seen and unseen items are.
-pub(crate) const SEEN: &str = "A query whose relevant items training had seen as relevant to other \
+/// What seen and unseen items, or classes, are: a heading and an explanation.
+pub(crate) fn seen(tables: &[PartTable]) -> (&'static str, &'static str) {
+    match tables.iter().any(|table| table.part.ends_with("classes")) {
+        true => ("Seen and unseen classes", SEEN_CLASSES),
+        false => ("Seen and unseen items", SEEN_ITEMS),
+    }
+}
+
+const SEEN_CLASSES: &str = "Training had no row of an unseen class: it is found by what the orderings say of \
+    it. Where none of its rows is found, a method knows the seen classes alone.";
+
+const SEEN_ITEMS: &str = "A query whose relevant items training had seen as relevant to other \
     queries can be answered from memory; one whose relevant items are all new cannot. What a \
     method gains on the latter is what it will gain on items that come later.";
 

@@ -7,14 +7,17 @@
 
 use crate::data::Corpus;
 use crate::linalg::RowBuf;
-use crate::supervision::Labels;
+use crate::supervision::{ClassOrdering, Labels};
 use crate::{Error, Result};
 use faer::{Mat, Side};
+use std::collections::BTreeSet;
 
 /// Gaussians fitted to classes.
 #[derive(Debug, Clone)]
 pub struct Gaussians {
     classes: Vec<Class>,
+    /// Mean of the classes' covariances.
+    covariance: Mat<f64>,
     dim: usize,
 }
 
@@ -37,6 +40,16 @@ impl Gaussians {
     /// A covariance that is singular, as it must be with no more rows than dimensions, is an error
     /// that names the class. O(n·d² + classes·d³) time, O(classes·d²) memory.
     pub(crate) fn fit(rows: &dyn Corpus, labels: &Labels, share: f64) -> Result<Self> {
+        Self::fit_with(rows, labels, share, false)
+    }
+
+    /// The same with dimensions taken to be independent of each other: what places a class by orderings knows nothing of
+    /// how attributes go together, and two attributes that are learned from few classes may even be the same.
+    pub(crate) fn fit_independent(rows: &dyn Corpus, labels: &Labels, share: f64) -> Result<Self> {
+        Self::fit_with(rows, labels, share, true)
+    }
+
+    fn fit_with(rows: &dyn Corpus, labels: &Labels, share: f64, independent: bool) -> Result<Self> {
         if !(0.0..=1.0).contains(&share) {
             let expected = "between 0 and 1";
             return Err(Error::parameter(
@@ -69,11 +82,16 @@ impl Gaussians {
         }
         let total = labels.len().max(1) as f64;
         let mut classes = Vec::with_capacity(own.len());
+        let (mut sum, count_of_classes) = (Mat::<f64>::zeros(dim, dim), own.len().max(1));
         for (class, (mean, scatter, count)) in own.into_iter().enumerate() {
             let covariance = Mat::from_fn(dim, dim, |row, column| {
+                if independent && row != column {
+                    return 0.0;
+                }
                 (1.0 - share) * scatter[(row, column)] / count.max(1) as f64
                     + share * pooled[(row, column)] / total
             });
+            sum += &covariance;
             let found = Class::new(mean, &covariance);
             classes.push(found.ok_or_else(|| Error::Covariance {
                 class: labels.name(class as u32).to_owned(),
@@ -81,7 +99,54 @@ impl Gaussians {
                 dim,
             })?);
         }
-        Ok(Gaussians { classes, dim })
+        Ok(Gaussians {
+            classes,
+            covariance: faer::Scale(1.0 / count_of_classes as f64) * sum,
+            dim,
+        })
+    }
+
+    /// Add the classes that orderings name and no row has, a dimension being an attribute: each at the place that they
+    /// give it, with the mean covariance of the others. Returns their names.
+    pub(crate) fn add_unseen(
+        &mut self,
+        labels: &Labels,
+        orderings: &[ClassOrdering],
+    ) -> Result<Vec<String>> {
+        if orderings.len() != self.dim {
+            return Err(Error::shape(
+                "dimension of mapped vectors, for zero-shot classes",
+                format!(
+                    "{} (one an attribute, as rank-svm and attributes give)",
+                    orderings.len()
+                ),
+                self.dim,
+            ));
+        }
+        let seen: Vec<(&str, Vec<f64>)> = (self.classes.iter().enumerate())
+            .map(|(class, found)| (labels.name(class as u32), found.mean.clone()))
+            .collect();
+        let named = orderings.iter().flat_map(ClassOrdering::levels).flatten();
+        let unseen: BTreeSet<&String> = named
+            .filter(|name| seen.iter().all(|(seen, _)| seen != name))
+            .collect();
+        for name in &unseen {
+            let places = orderings.iter().enumerate().map(|(attribute, ordering)| {
+                let known: Vec<(&str, f64)> = seen
+                    .iter()
+                    .map(|(name, mean)| (*name, mean[attribute]))
+                    .collect();
+                ordering.place(name, &known)
+            });
+            let mean: Option<Vec<f64>> = places.collect();
+            let class = mean.and_then(|mean| Class::new(mean, &self.covariance));
+            self.classes.push(class.ok_or_else(|| Error::Covariance {
+                class: (*name).clone(),
+                rows: 0,
+                dim: self.dim,
+            })?);
+        }
+        Ok(unseen.into_iter().cloned().collect())
     }
 
     /// The most likely class of every row, numbered as the labels that were fitted.
@@ -199,6 +264,39 @@ mod tests {
             (class(1.0, 1.9), class(1.0, 2.1), class(1.0, -4.0)),
             (0, 1, 0)
         );
+    }
+
+    #[test]
+    fn independent_dimensions_may_be_the_same() {
+        // Twice the same number: no covariance, but two variances.
+        let rows = corpus(vec![-1.0, -1.0, 1.0, 1.0, 4.0, 4.0, 6.0, 6.0], 2);
+        let labels = Labels::from_names(&["a", "a", "b", "b"]).unwrap();
+        assert!(Gaussians::fit(&rows, &labels, 0.5).is_err());
+        let fitted = Gaussians::fit_independent(&rows, &labels, 0.5).unwrap();
+        let asked = corpus(vec![2.0, 2.0, 3.0, 3.0], 2);
+        assert_eq!(fitted.classify(&asked).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn unseen_classes_are_where_the_orderings_say() {
+        // a around 0 (variance 1), c around 10 (variance 4); b lies between them, d beyond c, by 10.
+        let rows = corpus(vec![-1.0, 1.0, 8.0, 12.0], 1);
+        let labels = Labels::from_names(&["a", "a", "c", "c"]).unwrap();
+        let ordering = ClassOrdering::parse("size", "a<b<c<d").unwrap();
+        let mut fitted = Gaussians::fit_independent(&rows, &labels, 0.0).unwrap();
+        let names = fitted
+            .add_unseen(&labels, std::slice::from_ref(&ordering))
+            .unwrap();
+        assert_eq!(names, ["b", "d"]);
+        let asked = corpus(vec![0.5, 5.0, 10.5, 19.0, 3.0], 1);
+        // At 3: a has 9, b has (3 − 5)²/2.5 + ln 2.5 = 2.5.
+        assert_eq!(fitted.classify(&asked).unwrap(), [0, 2, 1, 3, 2]);
+        let two = [
+            ordering.clone(),
+            ClassOrdering::parse("age", "a<b").unwrap(),
+        ];
+        let error = fitted.add_unseen(&labels, &two).unwrap_err().to_string();
+        assert!(error.contains("one an attribute"), "{error}");
     }
 
     #[test]

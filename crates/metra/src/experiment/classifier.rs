@@ -4,7 +4,7 @@ use crate::data::Corpus;
 use crate::evaluate::{Gaussians, HierarchicalAccuracy, Measure, knn_classes};
 use crate::model::Space;
 use crate::search::top_k;
-use crate::supervision::{Labels, Tree};
+use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +16,12 @@ pub enum Classifier {
     /// not matter to it.
     Gaussian {
         /// 0 is plain, 1 is one covariance for all classes.
+        share: f64,
+    },
+    /// The same with independent dimensions and with the classes that orderings by attributes name and no reference row
+    /// has, placed by them; for maps to attributes.
+    ZeroShot {
+        /// As of [`Classifier::Gaussian`].
         share: f64,
     },
     /// The majority among the k nearest reference rows.
@@ -36,6 +42,8 @@ impl fmt::Display for Classifier {
         match self {
             Classifier::Gaussian { share: 0.0 } => f.write_str("gaussian"),
             Classifier::Gaussian { share } => write!(f, "gaussian:{share}"),
+            Classifier::ZeroShot { share: 0.0 } => f.write_str("zero-shot"),
+            Classifier::ZeroShot { share } => write!(f, "zero-shot:{share}"),
             Classifier::Neighbours { k } => write!(f, "knn:{k}"),
         }
     }
@@ -49,13 +57,17 @@ impl FromStr for Classifier {
         let found = match (name, value) {
             ("gaussian", "") => Some(Classifier::Gaussian { share: 0.0 }),
             ("gaussian", share) => (share.parse().ok()).map(|share| Classifier::Gaussian { share }),
+            ("zero-shot", "") => Some(Classifier::ZeroShot { share: 0.0 }),
+            ("zero-shot", share) => {
+                (share.parse().ok()).map(|share| Classifier::ZeroShot { share })
+            }
             ("knn", "") => Some(Classifier::default()),
             ("knn", k) => (k.parse().ok()).map(|k| Classifier::Neighbours { k }),
             _ => None,
         };
         let found = found.filter(|classifier| classifier.check().is_ok());
         found.ok_or_else(|| {
-            let expected = "gaussian, gaussian:SHARE with a share from 0 to 1, or knn:K";
+            let expected = "gaussian, zero-shot, either with :SHARE from 0 to 1, or knn:K";
             Error::parameter("classifier", expected, format!("{text:?}"))
         })
     }
@@ -65,7 +77,9 @@ impl Classifier {
     /// An error if it cannot classify anything.
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Classifier::Gaussian { share } if !(0.0..=1.0).contains(&share) => {
+            Classifier::Gaussian { share } | Classifier::ZeroShot { share }
+                if !(0.0..=1.0).contains(&share) =>
+            {
                 Err(Error::parameter("share", "between 0 and 1", share))
             }
             Classifier::Neighbours { k: 0 } => Err(Error::parameter("k", "at least 1", 0)),
@@ -81,10 +95,14 @@ impl Classifier {
         space: Space,
         queries: (&dyn Corpus, &Labels),
         known: (&dyn Corpus, &Labels),
-        tree: Option<&Tree>,
+        supervision: &Supervision,
         measures: &[Measure],
     ) -> Result<Vec<Vec<f64>>> {
         Measure::check_classes(measures)?;
+        let tree = match supervision {
+            Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
+            _ => None,
+        };
         let hierarchical = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
             (_, false) => None,
             (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, queries.1, known.1)?),
@@ -94,9 +112,21 @@ impl Classifier {
                 return Err(Error::parameter("measure", expected, found));
             }
         };
+        let mut names: Vec<String> = (0..known.1.classes() as u32)
+            .map(|class| known.1.name(class).to_owned())
+            .collect();
         let found = match self {
             Classifier::Gaussian { share } => {
                 Gaussians::fit(known.0, known.1, share)?.classify(queries.0)?
+            }
+            Classifier::ZeroShot { share } => {
+                let Supervision::Orderings(orderings) = supervision else {
+                    let expected = "gaussian or knn, where no orderings of classes are given";
+                    return Err(Error::parameter("classifier", expected, self));
+                };
+                let mut classes = Gaussians::fit_independent(known.0, known.1, share)?;
+                names.extend(classes.add_unseen(known.1, orderings.orderings())?);
+                classes.classify(queries.0)?
             }
             Classifier::Neighbours { k } => {
                 let neighbours = top_k(space, queries.0, known.0, k, false)?;
@@ -109,8 +139,8 @@ impl Classifier {
             }
             _ => {
                 // Parts number their classes each for itself: names say which is which.
-                let is = (found as usize) < known.1.classes()
-                    && known.1.name(found) == queries.1.name(class);
+                let name = names.get(found as usize);
+                let is = name.is_some_and(|name| name == queries.1.name(class));
                 f64::from(u8::from(is))
             }
         };
@@ -128,14 +158,21 @@ mod tests {
     use super::*;
     use crate::data::MemoryCorpus;
     use crate::linalg::RowBuf;
+    use crate::supervision::{ClassOrdering, Orderings, Taxonomy, Tree};
 
     #[test]
     fn names_come_back() {
-        for text in ["gaussian", "gaussian:0.5", "knn:7"] {
+        for text in [
+            "gaussian",
+            "gaussian:0.5",
+            "zero-shot",
+            "zero-shot:0.5",
+            "knn:7",
+        ] {
             assert_eq!(text.parse::<Classifier>().unwrap().to_string(), text);
         }
         assert_eq!("knn".parse::<Classifier>().unwrap(), Classifier::default());
-        for text in ["", "knn:0", "gaussian:2", "gaussian:NaN", "svm", "knn:x"] {
+        for text in ["", "knn:0", "gaussian:2", "zero-shot:NaN", "svm", "knn:x"] {
             assert!(text.parse::<Classifier>().is_err(), "{text:?}");
         }
     }
@@ -151,18 +188,19 @@ mod tests {
         let query_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
         for classifier in ["gaussian", "gaussian:1", "knn:1"] {
             let classifier: Classifier = classifier.parse().unwrap();
-            let judge = |tree: Option<&Tree>, measures: &[Measure]| {
+            let judge = |supervision: &Supervision, measures: &[Measure]| {
                 classifier.judge(
                     Space::SquaredL2,
                     (&queries, &query_labels),
                     (&known, &known_labels),
-                    tree,
+                    supervision,
                     measures,
                 )
             };
-            let right = judge(None, &[Measure::Accuracy]).unwrap();
+            let plain = Supervision::labels(known_labels.clone());
+            let right = judge(&plain, &[Measure::Accuracy]).unwrap();
             assert_eq!(right, [[1.0, 0.0, 1.0, 0.0]]);
-            assert!(judge(None, &[Measure::Auc]).is_err());
+            assert!(judge(&plain, &[Measure::Auc]).is_err());
             // root > (pair > (a, b), c), heights 2 and 1: a taken for b loses a half, c for b all.
             let edges = [
                 ("a", "pair"),
@@ -172,10 +210,28 @@ mod tests {
             ];
             let tree = Tree::from_edges(&edges).unwrap();
             let both = [Measure::HierarchicalAccuracy, Measure::Accuracy];
-            let values = judge(Some(&tree), &both).unwrap();
+            let taxonomy = Taxonomy::new(known_labels.clone(), tree).unwrap();
+            let values = judge(&Supervision::Taxonomy(taxonomy), &both).unwrap();
             assert_eq!(values, [[1.0, 0.5, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]]);
-            let error = judge(None, &both).unwrap_err().to_string();
+            let error = judge(&plain, &both).unwrap_err().to_string();
             assert!(error.contains("no taxonomy"), "{error}");
         }
+        // b around 0 and c around 10 by an attribute of which a has less: it lies at −10.
+        let ordering = ClassOrdering::parse("size", "a<b<c").unwrap();
+        let all_labels = Labels::from_names(&["a", "b", "c"]).unwrap();
+        let orderings = Orderings::new(all_labels, vec![ordering]).unwrap();
+        let judge = |supervision: &Supervision| {
+            Classifier::ZeroShot { share: 1.0 }.judge(
+                Space::SquaredL2,
+                (&line(&[9.0, -7.0, 1.0, 2.0]), &query_labels),
+                (&known, &known_labels),
+                supervision,
+                &[Measure::Accuracy],
+            )
+        };
+        let right = judge(&Supervision::Orderings(orderings)).unwrap();
+        assert_eq!(right, [[1.0, 1.0, 1.0, 0.0]]);
+        let error = judge(&Supervision::labels(known_labels.clone())).unwrap_err();
+        assert!(error.to_string().contains("no orderings"), "{error}");
     }
 }

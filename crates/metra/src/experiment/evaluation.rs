@@ -89,17 +89,13 @@ impl Dataset<'_> {
                     let queries = self.embed_items(chain, Side::Query, Some(units))?;
                     let known = self.embed_items(chain, Side::Item, Some(trained))?;
                     let known_labels = labels.select(trained)?;
-                    let tree = match self.supervision() {
-                        Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
-                        _ => None,
-                    };
                     for (space, scores) in spaces.iter().zip(&mut scores) {
                         let part: (&dyn Corpus, &Labels) = (&queries, &part_labels);
                         let found = classifier.judge(
                             *space,
                             part,
                             (&known, &known_labels),
-                            tree,
+                            self.supervision(),
                             &settings.measures,
                         );
                         match (found, scores) {
@@ -118,11 +114,28 @@ impl Dataset<'_> {
         Ok(scores)
     }
 
+    /// What training had seen, or not, of the queries that [`Dataset::seen_queries`] tells apart.
+    pub(super) fn seen_kind(&self) -> &'static str {
+        match self.supervision() {
+            Supervision::Orderings(_) => "classes",
+            _ => "items",
+        }
+    }
+
     /// Of these queries those with a relevant item that training had seen as relevant to one of
-    /// its own; `None` without judgements.
+    /// its own, or, with orderings of classes, those of a class that training had rows of. `None` without either, and
+    /// where training had rows of all classes.
     pub(super) fn seen_queries(&self, queries: &[u64], trained: &[u64]) -> Option<BTreeSet<u64>> {
-        let Supervision::Judgements(judgements) = self.supervision() else {
-            return None;
+        let judgements = match self.supervision() {
+            Supervision::Judgements(judgements) => judgements,
+            Supervision::Orderings(orderings) => {
+                let class = |unit: &u64| orderings.labels().of()[*unit as usize];
+                let known: BTreeSet<u32> = trained.iter().map(class).collect();
+                let seen = queries.iter().filter(|unit| known.contains(&class(unit)));
+                let seen: BTreeSet<u64> = seen.copied().collect();
+                return (!seen.is_empty() && seen.len() < queries.len()).then_some(seen);
+            }
+            _ => return None,
         };
         let known = judgements.restricted_to(trained).judged_items();
         let items = |query: &u64| judgements.of(*query).iter();

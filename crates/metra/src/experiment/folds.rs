@@ -113,7 +113,7 @@ pub fn pool(folds: &[&Verdicts], seed: u64) -> Result<Verdicts> {
             all.extend(more);
         }
     }
-    Verdicts::new(base, learned, seen, seed)
+    Verdicts::new(base, learned, (seen, first.kind), seed)
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
                 scores
             };
             let seen = Some(seen.iter().copied().collect());
-            Verdicts::new(scores(base), scores(learned), seen, 1).unwrap()
+            Verdicts::new(scores(base), scores(learned), (seen, "items"), 1).unwrap()
         };
         let folds = [
             fold(&[11, 21, 31], &[0.0, 0.0, 1.0], &[1.0, 1.0, 1.0], &[11]),

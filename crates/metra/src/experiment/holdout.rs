@@ -6,6 +6,7 @@ use crate::dataset::Dataset;
 use crate::random::Stream;
 use crate::supervision::{Judgements, Labels, Relevance, Supervision};
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -104,6 +105,9 @@ impl Portion {
     }
 }
 
+/// Draws of unseen classes before none is found to do.
+const MOST_DRAWS: u64 = 1000;
+
 /// Units (rows with labels, queries with judgements) of each part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parts {
@@ -151,6 +155,53 @@ impl Parts {
             validation,
             test,
         })
+    }
+
+    /// Take whole classes drawn at random from what is learned from, so that only the test part has them (zero-shot
+    /// classes). Orderings of the classes still order two of the others. Returns their names.
+    pub fn hide_classes(
+        &mut self,
+        data: &Dataset<'_>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<String>> {
+        let Some(labels) = data.labels() else {
+            let expected = "0 where rows have no labels";
+            return Err(Error::parameter("unseen classes", expected, count));
+        };
+        let classes: BTreeSet<u32> = (self.train.iter().chain(&self.validation))
+            .map(|unit| labels.of()[*unit as usize])
+            .collect();
+        let classes: Vec<u32> = classes.into_iter().collect();
+        let is_usable = |hidden: &[u32]| match data.supervision() {
+            Supervision::Orderings(orderings) => (0..orderings.attributes()).all(|attribute| {
+                let seen = classes.iter().filter(|class| !hidden.contains(class));
+                let levels = seen.filter_map(|class| orderings.level(attribute, *class));
+                levels.collect::<BTreeSet<u32>>().len() > 1
+            }),
+            _ => true,
+        };
+        if count + 2 > classes.len() {
+            let expected = format!("at most {}: two must be left", classes.len().max(2) - 2);
+            return Err(Error::parameter("unseen classes", expected, count));
+        }
+        let mut drawn = (0..MOST_DRAWS).map(|draw| {
+            let mut stream = Stream::new(seed, "unseen classes", draw);
+            let places = stream.choose(classes.len() as u64, count).into_iter();
+            places
+                .map(|place| classes[place as usize])
+                .collect::<Vec<u32>>()
+        });
+        let hidden = drawn.find(|hidden| is_usable(hidden)).ok_or_else(|| {
+            let expected = "fewer: without them an ordering would order no two classes";
+            Error::parameter("unseen classes", expected, count)
+        })?;
+        for part in [&mut self.train, &mut self.validation] {
+            part.retain(|unit| !hidden.contains(&labels.of()[*unit as usize]));
+        }
+        Ok((hidden.iter())
+            .map(|class| labels.name(*class).to_owned())
+            .collect())
     }
 
     /// Training and validation part together, in order: what the metric that the test part judges
@@ -269,8 +320,10 @@ pub(super) fn without_shared_items(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::MemoryCorpus;
     use crate::data::synthetic::Nuisance;
-    use crate::supervision::Judgement;
+    use crate::linalg::RowBuf;
+    use crate::supervision::{ClassOrdering, Judgement, Orderings};
     use std::collections::BTreeMap;
 
     fn split(
@@ -292,6 +345,42 @@ mod tests {
         let units: Vec<u64> = (0..rows as u64).collect();
         let (kept, held) = hold_out(&data, &units, kind, portion, 1, "test").unwrap();
         (kept, held, labels)
+    }
+
+    #[test]
+    fn hidden_classes_are_in_the_test_part_alone() {
+        let rows = MemoryCorpus::new(RowBuf::zeros(30, 1)).unwrap();
+        let names: Vec<&str> = (0..30)
+            .map(|row| ["a", "b", "c", "d", "e"][row % 5])
+            .collect();
+        let labels = Labels::from_names(&names).unwrap();
+        // Only e has more than the others: it can never be hidden.
+        let ordering = ClassOrdering::parse("size", "a~b~c~d<e").unwrap();
+        let orderings = Orderings::new(labels.clone(), vec![ordering]).unwrap();
+        let plain = Supervision::labels(labels);
+        let ordered = Supervision::Orderings(orderings);
+        for supervision in [&plain, &ordered] {
+            let data = Dataset::new(&rows, supervision).unwrap();
+            let mut seen = BTreeSet::new();
+            for seed in 0..20 {
+                let whole = Parts {
+                    train: (0..20).collect(),
+                    validation: (20..25).collect(),
+                    test: (25..30).collect(),
+                };
+                let mut parts = whole.clone();
+                let hidden = parts.hide_classes(&data, 2, seed).unwrap();
+                assert_eq!((hidden.len(), parts.test == whole.test), (2, true));
+                assert_eq!((parts.train.len(), parts.validation.len()), (12, 3));
+                let is_hidden = |unit: &u64| hidden.iter().any(|n| n == names[*unit as usize]);
+                assert!(!parts.learned_from().iter().any(is_hidden));
+                seen.extend(hidden);
+                assert!(whole.clone().hide_classes(&data, 4, seed).is_err());
+            }
+            let ordered = matches!(supervision, Supervision::Orderings(_));
+            assert_eq!(seen.contains("e"), !ordered);
+            assert_eq!(seen.len(), if ordered { 4 } else { 5 });
+        }
     }
 
     #[test]

@@ -343,7 +343,7 @@ impl<'a> Study<'a> {
     }
 
     /// Judge the vectors as they are. Where a Gaussian a class cannot be had of them, as with more
-    /// dimensions than rows, their five nearest neighbours vote instead.
+    /// dimensions than rows or with unseen classes, their five nearest neighbours vote instead.
     pub(super) fn judge_base(
         &self,
         spaces: &[Space],
@@ -352,9 +352,14 @@ impl<'a> Study<'a> {
         judging: &EvaluationSettings,
     ) -> Result<Vec<Result<Scores>>> {
         let chain = Chain::identity(self.data.dim(), Space::SquaredL2);
-        let scores = (self.data).evaluate_part(&chain, spaces, units, trained, judging)?;
-        if !matches!(scores.first(), Some(Err(Error::Covariance { .. }))) {
-            return Ok(scores);
+        if !matches!(
+            judging.protocol,
+            Protocol::Classify(Classifier::ZeroShot { .. })
+        ) {
+            let scores = (self.data).evaluate_part(&chain, spaces, units, trained, judging)?;
+            if !matches!(scores.first(), Some(Err(Error::Covariance { .. }))) {
+                return Ok(scores);
+            }
         }
         let voting = EvaluationSettings {
             protocol: Protocol::Classify(Classifier::Neighbours { k: 5 }),
@@ -407,8 +412,8 @@ impl<'a> Study<'a> {
     ) -> Result<Verdicts> {
         let base = only(self.judge_base(&[base], test, trained, &self.judging)?)?;
         let learned = self.scores(fitted, test, trained)?;
-        let seen_queries = self.data.seen_queries(test, trained);
-        Verdicts::new(base, learned, seen_queries, self.seed)
+        let seen = self.data.seen_queries(test, trained);
+        Verdicts::new(base, learned, (seen, self.data.seen_kind()), self.seed)
     }
 }
 

@@ -16,19 +16,21 @@ pub struct Verdicts {
     /// One comparison a measure.
     pub rows: Vec<(Measure, Comparison)>,
     /// The same for queries some of whose relevant items training had seen as relevant, and for
-    /// those with none; with judgements only, and where there are such queries.
+    /// those with none (of orderings, rows whose class training had rows of, and others); where there are such queries.
     pub seen: Vec<(Measure, Comparison)>,
     /// See `seen`.
     pub unseen: Vec<(Measure, Comparison)>,
-    /// The queries of `seen`; `None` without judgements.
+    /// The queries of `seen`; `None` without such.
     pub(super) seen_queries: Option<BTreeSet<u64>>,
+    /// What training had seen of them: items or classes.
+    pub kind: &'static str,
 }
 
 impl Verdicts {
     pub(super) fn new(
         base: Scores,
         learned: Scores,
-        seen_queries: Option<BTreeSet<u64>>,
+        (seen_queries, kind): (Option<BTreeSet<u64>>, &'static str),
         seed: u64,
     ) -> Result<Self> {
         let compare = |base: &Scores, learned: &Scores| -> Result<Vec<(Measure, Comparison)>> {
@@ -53,6 +55,7 @@ impl Verdicts {
             seen,
             unseen,
             seen_queries,
+            kind,
         })
     }
 
@@ -79,12 +82,16 @@ impl Verdicts {
         };
         let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
         let decision = self.decision(criterion);
-        let head = match decision {
-            Decision::Ship if !worse.is_empty() => "better on the whole, but look at what it loses",
-            Decision::WorseSlice => "better on known items, but worse on new ones: keep the base",
-            decision => decision.words(),
+        let kind = self.kind;
+        let mut text = match decision {
+            Decision::Ship if !worse.is_empty() => {
+                "better on the whole, but look at what it loses".to_owned()
+            }
+            Decision::WorseSlice => {
+                format!("better on known {kind}, but worse on new ones: keep the base")
+            }
+            decision => decision.words().to_owned(),
         };
-        let mut text = head.to_owned();
         for (word, measures) in [("better", better), ("WORSE", worse)] {
             if !measures.is_empty() {
                 text.push_str(&format!("; {word} in {}", measures.join(", ")));
@@ -99,7 +106,7 @@ impl Verdicts {
             };
             let (difference, low, high) = (unseen.difference, unseen.low, unseen.high);
             text.push_str(&format!(
-                "; {found} on items that training had not seen ({criterion} {difference:+.3} \
+                "; {found} on {kind} that training had not seen ({criterion} {difference:+.3} \
                  [{low:+.3}, {high:+.3}])"
             ));
         }
@@ -140,6 +147,7 @@ mod tests {
             seen: Vec::new(),
             unseen: gain(unseen.0, unseen.1),
             seen_queries: None,
+            kind: "items",
         };
         (verdicts.decision(MEASURE), verdicts.conclusion(MEASURE))
     }

@@ -63,6 +63,41 @@ impl ClassOrdering {
         (self.levels.len() > 1).then_some(self)
     }
 
+    /// Where a class lies on the attribute's scale, from where others do (Parikh & Grauman, Sec. 3.3): with those of
+    /// its own level; else halfway between the nearest levels below and above; else beyond the nearest one by the mean
+    /// distance of neighbours on the scale. A class that is not named lies at the mean of all; `None` where nothing is
+    /// known.
+    pub(crate) fn place(&self, class: &str, known: &[(&str, f64)]) -> Option<f64> {
+        let mean = |places: &[f64]| -> Option<f64> {
+            (!places.is_empty()).then(|| places.iter().sum::<f64>() / places.len() as f64)
+        };
+        let of_level = |level: &Vec<String>| -> Option<f64> {
+            let known = known
+                .iter()
+                .filter(|(name, _)| level.iter().any(|l| l == name));
+            mean(&known.map(|(_, place)| *place).collect::<Vec<f64>>())
+        };
+        let all: Vec<f64> = known.iter().map(|(_, place)| *place).collect();
+        let is_here = |level: &Vec<String>| level.iter().any(|name| name == class);
+        let Some(own) = self.levels.iter().position(is_here) else {
+            return mean(&all);
+        };
+        if let Some(place) = of_level(&self.levels[own]) {
+            return Some(place);
+        }
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let gap = (most - least) / all.len().saturating_sub(1).max(1) as f64;
+        let below = self.levels[..own].iter().rev().find_map(of_level);
+        let above = self.levels[own + 1..].iter().find_map(of_level);
+        match (below, above) {
+            (Some(below), Some(above)) => Some((below + above) / 2.0),
+            (Some(below), None) => Some(below + gap),
+            (None, Some(above)) => Some(above - gap),
+            (None, None) => mean(&all),
+        }
+    }
+
     /// Name of the attribute.
     pub fn attribute(&self) -> &str {
         &self.attribute
@@ -205,6 +240,21 @@ mod tests {
         let part = orderings.select(&[0, 4]).unwrap();
         assert_eq!(part.labels().classes(), 2);
         assert_eq!((part.level(0, 0), part.level(0, 1)), (Some(2), None));
+    }
+
+    #[test]
+    fn unseen_classes_are_placed_by_hand() {
+        let ordering = ClassOrdering::parse("natural", "T<I~S<H<C~O").unwrap();
+        // Mean distance of neighbours: (9 − 1)/3.
+        let known = [("I", 1.0), ("S", 3.0), ("C", 9.0), ("X", 5.0)];
+        let place = |class| ordering.place(class, &known).unwrap();
+        assert_eq!(place("H"), (2.0 + 9.0) / 2.0);
+        assert_eq!(place("O"), 9.0);
+        assert_eq!(place("T"), 2.0 - 8.0 / 3.0);
+        assert_eq!(place("Y"), 4.5);
+        assert_eq!(ordering.place("C", &known[..2]), Some(2.0 + 2.0));
+        assert_eq!(ordering.place("C", &[("X", 5.0)]), Some(5.0));
+        assert_eq!(ordering.place("C", &[]), None);
     }
 
     #[test]

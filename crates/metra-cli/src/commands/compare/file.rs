@@ -119,6 +119,9 @@ struct SplitSection {
     validation: Option<f64>,
     /// Share held out for test, with `draws` (default 0.2).
     test: Option<f64>,
+    /// So many classes, drawn for every split, are only in its test part (zero-shot classes).
+    #[serde(default)]
+    unseen_classes: usize,
 }
 
 /// How held-out parts are judged.
@@ -128,7 +131,7 @@ struct SplitSection {
 struct JudgeSection {
     /// leave-one-out, against-training, single-shot or cross-camera.
     protocol: Option<String>,
-    /// gaussian, gaussian:SHARE or knn:K instead of a ranking.
+    /// gaussian, zero-shot (either with :SHARE) or knn:K instead of a ranking.
     classifier: Option<String>,
     /// How often the single-shot protocol draws images (default 1).
     repeats: Option<u32>,
@@ -365,6 +368,7 @@ impl SplitSection {
             test_where: optional("test-where", self.test_where.as_ref())?,
             draws: self.draws.unwrap_or(usual.draws),
             folds: self.folds,
+            unseen_classes: self.unseen_classes,
             seed,
         })
     }

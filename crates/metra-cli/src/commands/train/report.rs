@@ -220,8 +220,16 @@ pub(super) fn print_split(
         return Ok(());
     };
     print::comparison_table("test", &report.base, &verdicts.rows)?;
-    print::comparison_table("seen items", &report.base, &verdicts.seen)?;
-    print::comparison_table("unseen items", &report.base, &verdicts.unseen)?;
+    print::comparison_table(
+        &format!("seen {}", verdicts.kind),
+        &report.base,
+        &verdicts.seen,
+    )?;
+    print::comparison_table(
+        &format!("unseen {}", verdicts.kind),
+        &report.base,
+        &verdicts.unseen,
+    )?;
     if report.skipped_queries > 0 {
         let skipped = print::count(report.skipped_queries);
         print::fact(
@@ -243,8 +251,8 @@ fn print_verdict(verdicts: &Verdicts, criterion: Measure) -> Result<()> {
 pub(super) fn print_pooled(pooled: &Verdicts, base: &str, criterion: Measure) -> Result<()> {
     print::line("")?;
     print::comparison_table("pooled", base, &pooled.rows)?;
-    print::comparison_table("seen items", base, &pooled.seen)?;
-    print::comparison_table("unseen items", base, &pooled.unseen)?;
+    print::comparison_table(&format!("seen {}", pooled.kind), base, &pooled.seen)?;
+    print::comparison_table(&format!("unseen {}", pooled.kind), base, &pooled.unseen)?;
     print_verdict(pooled, criterion)
 }
 

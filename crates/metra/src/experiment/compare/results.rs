@@ -133,7 +133,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartLine {
-    /// Which: "seen items" or "unseen items".
+    /// Which: "seen items" or "unseen items", or the same with "classes".
     pub part: String,
     /// How many.
     pub queries: usize,

@@ -469,8 +469,8 @@ impl Compared<'_, '_> {
         })
     }
 
-    /// Queries with and without a relevant item that training had seen; nothing without judgements
-    /// or where a split failed.
+    /// Queries with and without a relevant item, or a class, that training had seen; nothing where none can be told
+    /// apart or where a split failed.
     fn parts(&self, base: usize, line: usize, measure: usize) -> Result<Vec<PartLine>> {
         let experiment = self.experiment;
         let Some(pooled) = &self.pooled[line] else {
@@ -485,7 +485,8 @@ impl Compared<'_, '_> {
             }
         }
         let mut found = Vec::new();
-        for (part, which) in [("seen items", true), ("unseen items", false)] {
+        let kind = experiment.dataset.seen_kind();
+        for (part, which) in [("seen", true), ("unseen", false)] {
             let places: Vec<usize> = (0..self.queries.len())
                 .filter(|at| seen[self.queries[*at].0].contains(&self.queries[*at].1) == which)
                 .collect();
@@ -507,7 +508,7 @@ impl Compared<'_, '_> {
                 _ => None,
             };
             found.push(PartLine {
-                part: part.into(),
+                part: format!("{part} {kind}"),
                 queries: places.len(),
                 mean: mean_of(&pick(&pooled.values[measure])),
                 gain,
