@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use datafusion::arrow::array::Array;
 use metra::data::{Corpus, Groups, RowId};
 use metra::internal::fetched;
-use metra::internal::{PartialResult, PassExecutor, SCAN_ROWS, Task};
+use metra::internal::{PartialResult, PassExecutor, Task, scan_rows};
 use metra::linalg::{RowBuf, Rows};
 use metra::supervision::Labels;
 use std::ops::{ControlFlow, Range};
@@ -152,8 +152,9 @@ impl Corpus for TableCorpus<'_> {
                 let rows = vectors.rows(column_of(batch, column)?, *dim, first)?;
                 let start = range.start.saturating_sub(first).min(rows.len() as u64) as usize;
                 let end = range.end.saturating_sub(first).min(rows.len() as u64) as usize;
-                for from in (start..end).step_by(SCAN_ROWS) {
-                    let to = end.min(from + SCAN_ROWS);
+                let block = scan_rows(*dim);
+                for from in (start..end).step_by(block) {
+                    let to = end.min(from + block);
                     visit(first + from as u64, rows.slice(from, to))?;
                 }
                 Ok(ControlFlow::Continue(()))

@@ -1,9 +1,10 @@
 //! Parquet and Feather (Arrow IPC): a column of lists of numbers is the vectors, or columns of numbers
-//! are; any other columns are named.
+//! are, or a column of sparse vectors (`arrow_sparse`); any other columns are named.
 //!
 //! Only the columns asked for are decoded, of Parquet a few thousand rows at a time. Arrow's types
 //! end at this file.
 
+use crate::arrow_sparse::{SparseArrays, dimension, sparse_element};
 use crate::column::Cell;
 use crate::element::{ElementType, Number, Vector};
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ROWS: usize = 2048;
 
 /// Numbers of a vector at most: 1 MiB of f32.
-const MOST_NUMBERS: usize = 1 << 18;
+pub(crate) const MOST_NUMBERS: usize = 1 << 18;
 /// Memory that decoding may take, however little is allowed for.
 const LEAST_MEMORY: u64 = 64 << 20;
 
@@ -64,7 +65,7 @@ impl Container {
     }
 
     /// Visit the batches of some columns.
-    fn batches(
+    pub(crate) fn batches(
         self,
         path: &Path,
         roots: &[usize],
@@ -132,6 +133,10 @@ pub(crate) fn read(
         VectorColumns::Numbers(columns) => Some(columns.len()),
         VectorColumns::List(column) => match kind(*column) {
             DataType::FixedSizeList(_, dim) => usize::try_from(*dim).ok(),
+            DataType::Struct(_) => {
+                let field = schema.field(*column);
+                Some(dimension(container, path, field, *column, BATCH_ROWS)?)
+            }
             _ => None,
         },
     };
@@ -140,6 +145,8 @@ pub(crate) fn read(
         Some(dim) => (BATCH_BYTES / (dim.max(1) * element.bytes())).clamp(1, BATCH_ROWS),
         None => BATCH_ROWS / 4,
     };
+    let is_sparse = |column: &usize| matches!(kind(*column), DataType::Struct(_));
+    let sparse_dim = dim.filter(|_| vector.all().iter().any(is_sparse));
     // A projected batch keeps the order of the file, so places in it follow from sorted roots.
     let mut roots: Vec<usize> = columns.iter().chain(vector.all()).copied().collect();
     roots.sort_unstable();
@@ -158,6 +165,7 @@ pub(crate) fn read(
         columns: columns.iter().map(within).collect(),
         names,
         vector,
+        sparse_dim,
         roots,
     };
     collect(&source, options, progress)
@@ -276,12 +284,12 @@ fn vector_element(path: &Path, schema: &Schema, vector: &VectorColumns) -> Resul
     Ok(found.unwrap_or(ElementType::F64))
 }
 
-fn list_element(kind: &DataType) -> Option<ElementType> {
+pub(crate) fn list_element(kind: &DataType) -> Option<ElementType> {
     match kind {
         DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => {
             element_type(item.data_type())
         }
-        _ => None,
+        kind => sparse_element(kind),
     }
 }
 
@@ -329,6 +337,8 @@ struct ArrowSource {
     /// The columns that are read, and where in a batch those of the vector and the named ones are.
     roots: Vec<usize>,
     vector: VectorColumns,
+    /// Dimensions of sparse vectors.
+    sparse_dim: Option<usize>,
     places: Vec<usize>,
     columns: Vec<usize>,
 }
@@ -344,6 +354,10 @@ impl Source for ArrowSource {
 
     fn rows(&self) -> Option<u64> {
         self.rows
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.sparse_dim.is_some()
     }
 
     fn vector_name(&self) -> String {
@@ -366,7 +380,7 @@ impl Source for ArrowSource {
     }
 }
 
-type NumberReader<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
+pub(crate) type NumberReader<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
 type CellReader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
 
 struct ArrowChunk<'a> {
@@ -383,6 +397,8 @@ enum VectorArrays<'a> {
     Lists(&'a ArrayRef, &'a ArrayRef),
     /// What reads each number of a vector.
     Numbers(Vec<NumberReader<'a>>),
+    /// Sparse vectors, and their dimensions.
+    Sparse(SparseArrays<'a>, usize),
 }
 
 impl<'a> ArrowChunk<'a> {
@@ -395,6 +411,10 @@ impl<'a> ArrowChunk<'a> {
             VectorColumns::Numbers(_) => {
                 let readers = arrays.into_iter().map(numbers).collect::<Option<_>>();
                 VectorArrays::Numbers(readers.ok_or_else(changed)?)
+            }
+            VectorColumns::List(_) if source.is_sparse() => {
+                let sparse = SparseArrays::new(arrays[0]).ok_or_else(changed)?;
+                VectorArrays::Sparse(sparse, source.sparse_dim.ok_or_else(changed)?)
             }
             VectorColumns::List(_) => {
                 let numbers = match arrays[0].data_type() {
@@ -419,7 +439,7 @@ impl<'a> ArrowChunk<'a> {
 }
 
 /// Where the numbers of a row of lists lie.
-fn range(lists: &ArrayRef, row: usize) -> (usize, usize) {
+pub(crate) fn range(lists: &ArrayRef, row: usize) -> (usize, usize) {
     match lists.data_type() {
         DataType::FixedSizeList(_, dim) => {
             let start = lists.as_fixed_size_list().value_offset(row) as usize;
@@ -452,6 +472,12 @@ impl Chunk for ArrowChunk<'_> {
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
         let (lists, numbers) = match &self.vector {
             VectorArrays::Lists(lists, numbers) => (lists, numbers),
+            VectorArrays::Sparse(arrays, dim) => {
+                return arrays.fill(row, *dim, out).map_err(|problem| {
+                    let place = self.source.place(self.number(row));
+                    Error::row(&self.source.path, place, problem)
+                });
+            }
             VectorArrays::Numbers(arrays) => {
                 let numbers = arrays.iter().map(|number| number(row));
                 out.fill(numbers);
@@ -493,7 +519,7 @@ impl Chunk for ArrowChunk<'_> {
 
 /// How to read a number of a column, NaN where it is missing. `None` for types that [`number_element`]
 /// refuses.
-fn numbers<'a>(array: &'a ArrayRef) -> Option<NumberReader<'a>> {
+pub(crate) fn numbers<'a>(array: &'a ArrayRef) -> Option<NumberReader<'a>> {
     macro_rules! reader {
         ($type:ty) => {{
             let values = array.as_primitive::<$type>();

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod arrow_sparse;
 mod classes;
 mod clicks;
 mod column;

@@ -9,7 +9,7 @@ use crate::column::{Cell, Column, ColumnBuilder};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Place, Result};
 use crate::table::{MissingValues, NarrowingRule, ReadProgress, Table, TableOptions, place};
-use metra::data::{Corpus, MappedCorpus, MemoryCorpus, Narrowing, RowId};
+use metra::data::{Corpus, MappedCorpus, MemoryCorpus, Narrowing, RowId, SparseCorpus};
 use metra::internal::{ColumnRanges, NarrowingJudgement, Spool};
 use metra::linalg::{RowBuf, Rows};
 use std::collections::BTreeSet;
@@ -26,6 +26,10 @@ pub(crate) trait Source {
     fn rows(&self) -> Option<u64>;
     /// Whether places are lines.
     fn text_file(&self) -> bool {
+        false
+    }
+    /// Whether most numbers are 0, so that the others alone are kept.
+    fn is_sparse(&self) -> bool {
         false
     }
     /// Name of the vector, for messages.
@@ -74,7 +78,8 @@ pub(crate) fn collect(
     progress: ReadProgress<'_>,
 ) -> Result<Table> {
     let mut pass = Pass::new(source, options);
-    let judging = options.narrowing == NarrowingRule::Judge;
+    // A shift would fill sparse rows.
+    let judging = options.narrowing == NarrowingRule::Judge && !source.is_sparse();
     let mut judged = None;
     if judging && !source.element().fits_f32() {
         let mut first = Pass::new(source, options);
@@ -372,6 +377,10 @@ impl<'a> Pass<'a> {
         let Some(Store::Memory(values)) = &mut self.store else {
             return Ok(());
         };
+        if self.source.is_sparse() {
+            self.store = Some(Store::Sparse(SparseCorpus::new(dim)));
+            return Ok(());
+        }
         // Filters may leave little of a large file: then the limit is watched as rows come.
         if let Some(rows) = self
             .source
@@ -398,6 +407,18 @@ impl<'a> Pass<'a> {
                 return Ok(());
             }
             self.spool()?;
+        }
+        if let Some(Store::Sparse(corpus)) = &mut self.store {
+            let entries = row.iter().enumerate().filter(|(_, value)| **value != 0.0);
+            (corpus.push(entries.map(|(column, value)| (column as u32, *value))))
+                .map_err(|e| Error::metra(self.source.path(), e))?;
+            let (memory, taken) = (self.options.memory, 8 * corpus.entries() as u64);
+            if taken > memory {
+                let problem = format!(
+                    "its sparse vectors take more than the {memory} bytes that --memory allows"
+                );
+                return Err(Error::file(self.source.path(), problem));
+            }
         }
         if let Some(Store::Spooled(spool)) = &mut self.store {
             Rows::new(row, self.dim)
@@ -450,6 +471,8 @@ impl<'a> Pass<'a> {
 
 /// Where kept rows are.
 enum Store {
+    /// Sparse vectors, which are not spooled.
+    Sparse(SparseCorpus),
     Memory(Vec<f32>),
     Spooled(Spool),
 }
@@ -459,6 +482,7 @@ impl Store {
     /// would cost more than the disk does.
     fn narrowed(self, narrowing: &Narrowing, dim: usize, folder: &Path) -> metra::Result<Store> {
         match self {
+            Store::Sparse(corpus) => Ok(Store::Sparse(corpus)),
             Store::Memory(values) => {
                 let mut rows = RowBuf::from_values(values, dim)?;
                 narrowing.apply_rows(0, &mut rows)?;
@@ -473,6 +497,7 @@ impl Store {
 
     fn finish(self, dim: usize) -> metra::Result<Box<dyn Corpus>> {
         Ok(match self {
+            Store::Sparse(corpus) => Box::new(corpus),
             Store::Memory(values) => {
                 Box::new(MemoryCorpus::new(RowBuf::from_values(values, dim)?)?)
             }

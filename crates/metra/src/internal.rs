@@ -5,7 +5,7 @@
 //! hold, sums and products, keyed random streams.
 
 pub use crate::data::atomic_file::{AtomicFile, AtomicFolder};
-pub use crate::data::corpus::{SCAN_ROWS, check_finite, check_mapped, fingerprint};
+pub use crate::data::corpus::{check_finite, check_mapped, fingerprint, scan_rows};
 pub use crate::data::file_kind::{FILE_START, FileKind};
 pub use crate::data::interruptible::Interruptible;
 pub use crate::data::joined::JoinedCorpus;

@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use metra::internal::decode;
 use metra::internal::{Incoming, Ready, Started};
-use metra::internal::{KeyedBy, SCAN_ROWS};
+use metra::internal::{KeyedBy, scan_rows};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -124,8 +124,9 @@ impl PassTool {
         let classes = self.classes.as_ref().map(|ring| ring.keys.as_slice());
         let groups = self.groups.as_ref().map(|ring| ring.keys.as_slice());
         // As many rows at once as a scan of the library shows.
-        for start in (0..rows.len()).step_by(SCAN_ROWS) {
-            let end = rows.len().min(start + SCAN_ROWS);
+        let block = scan_rows(*dim);
+        for start in (0..rows.len()).step_by(block) {
+            let end = rows.len().min(start + block);
             started.update(&Incoming {
                 first: first + start as u64,
                 rows: rows.slice(start, end),

@@ -4,13 +4,14 @@ use crate::{options, read, refusal, texts, values};
 use arrow_array::builder::{FixedSizeListBuilder, Float32Builder};
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    UInt8Type, UInt16Type, UInt32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
     Int64Array, LargeListArray, LargeStringArray, ListArray, RecordBatch, StringArray,
-    StringViewArray, UInt64Array,
+    StringViewArray, StructArray, UInt64Array,
 };
+use arrow_schema::{DataType, Field};
 use half::f16;
 use metra::data::Narrowing;
 use metra_files::{Column, ElementType, MissingValues, NarrowingRule, TableOptions};
@@ -44,6 +45,51 @@ fn vectors<T: ArrowPrimitiveType>(rows: &[&[T::Native]]) -> ArrayRef {
 fn pairs(count: usize) -> ArrayRef {
     let rows: Vec<[f32; 2]> = (0..count).map(|i| [i as f32, -(i as f32)]).collect();
     vectors::<Float32Type>(&rows.iter().map(|r| &r[..]).collect::<Vec<_>>())
+}
+
+/// A column of sparse vectors.
+fn sparse(rows: &[(&[i64], &[f32])]) -> ArrayRef {
+    let list = |item| Arc::new(Field::new_list_field(item, true));
+    let indices = rows
+        .iter()
+        .map(|(indices, _)| Some(indices.iter().map(|i| Some(*i)).collect::<Vec<_>>()));
+    let indices = ListArray::from_iter_primitive::<Int64Type, _, _>(indices);
+    let values = rows
+        .iter()
+        .map(|(_, values)| Some(values.iter().map(|v| Some(*v)).collect::<Vec<_>>()));
+    let values = ListArray::from_iter_primitive::<Float32Type, _, _>(values);
+    let fields = [
+        ("indices", DataType::List(list(DataType::Int64))),
+        ("values", DataType::List(list(DataType::Float32))),
+    ];
+    let fields = fields.map(|(name, kind)| Arc::new(Field::new(name, kind, true)));
+    let arrays: [ArrayRef; 2] = [Arc::new(indices), Arc::new(values)];
+    Arc::new(StructArray::from(
+        fields.into_iter().zip(arrays).collect::<Vec<_>>(),
+    ))
+}
+
+#[test]
+fn sparse_vectors_are_read() {
+    let kinds: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "a"]));
+    let rows = sparse(&[(&[4, 0], &[0.5, 2.0]), (&[], &[]), (&[1], &[-1.0])]);
+    let (_folder, path) = file(vec![("words", rows), ("kind", kinds)]);
+    let table = read(&path, &options(&["kind"], &["kind=a"])).unwrap();
+    // The largest index says how many dimensions there are.
+    let expected = [2.0, 0.0, 0.0, 0.0, 0.5, 0.0, -1.0, 0.0, 0.0, 0.0];
+    assert_eq!(values(&*table.corpus), expected);
+    assert!(table.corpus.sparse_row(1).is_some() && table.narrowing.is_none());
+    for (rows, words) in [
+        (sparse(&[(&[1, 1], &[1.0, 2.0])]), "the index 1 twice"),
+        (sparse(&[(&[1, 2], &[1.0])]), "2 indices, but 1 values"),
+        (sparse(&[(&[-1, 2], &[1.0, 1.0])]), "the index -1"),
+        (sparse(&[(&[1 << 40], &[1.0])]), "indices below 262144"),
+        (sparse(&[(&[1], &[f32::INFINITY])]), "finite"),
+    ] {
+        let (_folder, path) = file(vec![("vector", rows)]);
+        let text = refusal(&path, &options(&[], &[]));
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 #[test]

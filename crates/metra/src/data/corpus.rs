@@ -1,13 +1,20 @@
 //! A corpus: a collection of vectors of equal dimension, read in batches and never row by row, so
 //! that it can be in memory, in a memory-mapped file or a subset of either.
 
+use super::SparseRow;
 use super::pass_executor::{PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Rows handed to a visitor at once. Fixed, so that sums over a scan are the same for any storage.
-pub const SCAN_ROWS: usize = 1024;
+/// Most rows handed to a visitor at once.
+pub(crate) const SCAN_ROWS: usize = 1024;
+
+/// Rows of so many numbers handed to a visitor at once: at most 16 MB. The dimension alone decides, so that sums over a
+/// scan are the same for any storage.
+pub fn scan_rows(dim: usize) -> usize {
+    ((1 << 22) / dim.max(1)).clamp(1, SCAN_ROWS)
+}
 
 /// Where vectors lie.
 pub trait Corpus: Send + Sync {
@@ -25,7 +32,7 @@ pub trait Corpus: Send + Sync {
     /// Copy the named rows, in the order named, into `out` (which is resized).
     fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()>;
 
-    /// Visit the rows of `range` in order, at most [`SCAN_ROWS`] at a time.
+    /// Visit the rows of `range` in order, [`scan_rows`] at a time.
     fn scan(
         &self,
         range: Range<RowId>,
@@ -40,6 +47,11 @@ pub trait Corpus: Send + Sync {
 
     /// All rows as one slice where the storage allows it: the fast path, not a second interface.
     fn view(&self) -> Option<Rows<'_>> {
+        None
+    }
+
+    /// A row by its numbers that are not 0, where it is kept like that: the fast path, not a second interface.
+    fn sparse_row(&self, _row: RowId) -> Option<SparseRow<'_>> {
         None
     }
 
@@ -209,7 +221,7 @@ impl Corpus for Subset<'_> {
         let mut buffer = RowBuf::empty(self.dim());
         let mut start = range.start;
         while start < range.end {
-            let end = range.end.min(start + SCAN_ROWS as u64);
+            let end = range.end.min(start + scan_rows(self.dim()) as u64);
             self.inner
                 .gather(&self.rows[start as usize..end as usize], &mut buffer)?;
             visit(start, buffer.rows())?;
@@ -221,6 +233,11 @@ impl Corpus for Subset<'_> {
     fn origin(&self, row: RowId) -> RowId {
         let known = usize::try_from(row).ok().and_then(|r| self.rows.get(r));
         known.map_or(row, |known| self.inner.origin(*known))
+    }
+
+    fn sparse_row(&self, row: RowId) -> Option<SparseRow<'_>> {
+        let row = self.rows.get(usize::try_from(row).ok()?)?;
+        self.inner.sparse_row(*row)
     }
 }
 
@@ -246,21 +263,21 @@ pub(super) fn scan_view(
     let mut start = range.start as usize;
     let end = range.end as usize;
     while start < end {
-        let stop = end.min(start + SCAN_ROWS);
+        let stop = end.min(start + scan_rows(view.dim()));
         visit(start as RowId, view.slice(start, stop))?;
         start = stop;
     }
     Ok(())
 }
 
-fn check_range(range: &Range<RowId>, len: u64) -> Result<()> {
+pub(super) fn check_range(range: &Range<RowId>, len: u64) -> Result<()> {
     if range.end > len {
         return Err(no_such_row(range.end - 1, len));
     }
     Ok(())
 }
 
-fn no_such_row(row: RowId, len: u64) -> Error {
+pub(super) fn no_such_row(row: RowId, len: u64) -> Error {
     Error::Row {
         row,
         problem: format!("there is no such row: the corpus has {len} rows"),

@@ -1,7 +1,7 @@
 //! A wrapper of a corpus that checks a stop flag, so that every pass over it can be interrupted,
 //! also those of closed-form methods.
 
-use super::{Corpus, CorpusRef, PassExecutor, RowId};
+use super::{Corpus, CorpusRef, PassExecutor, RowId, SparseRow};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -59,6 +59,10 @@ impl Corpus for Interruptible<'_> {
 
     fn view(&self) -> Option<Rows<'_>> {
         self.inner.view()
+    }
+
+    fn sparse_row(&self, row: RowId) -> Option<SparseRow<'_>> {
+        self.inner.sparse_row(row)
     }
 
     fn pass_executor(&self) -> Option<Box<dyn PassExecutor + '_>> {

@@ -27,8 +27,18 @@ pub struct Spread {
     pub deviation: Vec<f64>,
 }
 
+/// Dimensions of a covariance: 7 GB as f64.
+const MOST_DIMENSIONS: usize = 30_000;
+
 /// Mean and covariance in one pass.
 pub fn moments(corpus: &dyn Corpus) -> Result<Moments> {
+    if corpus.dim() > MOST_DIMENSIONS {
+        return Err(Error::shape(
+            "dimensions of vectors, for a covariance",
+            format!("at most {MOST_DIMENSIONS} (prepare with svd:N first)"),
+            corpus.dim(),
+        ));
+    }
     fold::<OuterSums>(corpus, Keys::None, &near_mean(corpus)?)
 }
 

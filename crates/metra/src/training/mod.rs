@@ -25,6 +25,7 @@ pub(crate) mod principal_axes;
 pub(crate) mod regulariser;
 mod run;
 pub(crate) mod training_space;
+pub(crate) mod truncated_svd;
 pub(crate) mod warp;
 
 pub use checkpoint::FitCheckpoint;

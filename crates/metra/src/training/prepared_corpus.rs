@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::data::{
-    Corpus, CorpusRef, Groups, MemoryCorpus, PartialResult, PassExecutor, RowId, SCAN_ROWS, Task,
+    Corpus, CorpusRef, Groups, MemoryCorpus, PartialResult, PassExecutor, RowId, SparseRow, Task,
 };
 use crate::linalg::{RowBuf, Rows};
 use crate::model::{Chain, Map, Model, Origin, Space, Step};
@@ -67,7 +67,7 @@ impl Corpus for PreparedCorpus<'_> {
         if self.steps.is_empty() {
             return self.inner.scan(range, visit);
         }
-        let mut buffer = RowBuf::zeros(SCAN_ROWS, self.inner.dim());
+        let mut buffer = RowBuf::empty(self.inner.dim());
         self.inner.scan(range, &mut |first, rows| {
             buffer.clear(rows.dim());
             buffer.extend(rows);
@@ -88,6 +88,13 @@ impl Corpus for PreparedCorpus<'_> {
             self.inner.view()
         } else {
             None
+        }
+    }
+
+    fn sparse_row(&self, row: RowId) -> Option<SparseRow<'_>> {
+        match self.steps.is_empty() {
+            true => self.inner.sparse_row(row),
+            false => None,
         }
     }
 

@@ -5,6 +5,7 @@ use super::ParameterValue;
 use super::kernel::{KernelAxes, KernelKind, KernelSpec};
 use super::prepared_corpus::PreparedCorpus;
 use super::principal_axes::{PrincipalAxes, principal_axes, usable};
+use super::truncated_svd::leading_directions;
 use crate::data::{Corpus, ElementMap, Groups, Keys};
 use crate::execute::{keyed_sums, spread};
 use crate::linalg::RowBuf;
@@ -22,6 +23,7 @@ enum Ingredient {
     Scale,
     Pca { size: Components },
     Whiten { size: Components },
+    Svd { size: usize },
     Kernel { kind: KernelKind, landmarks: usize },
 }
 
@@ -100,6 +102,10 @@ pub const WORDS: &[(&str, &str)] = &[
         "PCA to R components (or a share, as in pca:95%), each scaled to unit variance",
     ),
     (
+        "svd:R",
+        "truncated SVD to R components, without centring (sparse vectors of many dimensions)",
+    ),
+    (
         "chi2:N",
         "approximate χ² feature map (histograms): 2N + 1 features per value, N = 1, 2 or 3",
     ),
@@ -129,6 +135,7 @@ impl Recipe {
                 Components::Count(count) => dim.min(*count),
                 Components::Percent(_) => dim,
             },
+            Ingredient::Svd { size } => dim.min(*size),
             Ingredient::Kernel { landmarks, .. } => *landmarks,
         })
     }
@@ -177,6 +184,9 @@ impl FromStr for Recipe {
                 ("whiten", _) => Ingredient::Whiten {
                     size: value.and_then(Components::parse).ok_or_else(wrong)?,
                 },
+                ("svd", _) => Ingredient::Svd {
+                    size: number().ok_or_else(wrong)?,
+                },
                 ("chi2", _) => {
                     let order = number().filter(|n| *n <= 3).ok_or_else(wrong)?;
                     let order = order as u32;
@@ -218,6 +228,7 @@ impl fmt::Display for Recipe {
                 Ingredient::Scale => f.write_str("scale")?,
                 Ingredient::Pca { size } => write!(f, "pca:{size}")?,
                 Ingredient::Whiten { size } => write!(f, "whiten:{size}")?,
+                Ingredient::Svd { size } => write!(f, "svd:{size}")?,
                 Ingredient::Element(ElementMap::ChiSquare { order }) => write!(f, "chi2:{order}")?,
                 Ingredient::Kernel { kind, landmarks } => {
                     write!(f, "kernel:{}:{landmarks}", kind.show())?;
@@ -286,6 +297,9 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
             let rank = size.of(&axes)?;
             Step::Project(axes.whitening(rank, 0.01)?)
         }
+        Ingredient::Svd { size } => {
+            Step::Project(LowRank::new(leading_directions(corpus, size)?, None)?)
+        }
         Ingredient::Kernel { kind, landmarks } => {
             let spec = KernelSpec {
                 kernel: kind,
@@ -314,6 +328,7 @@ mod tests {
             "log:1000+centre-groups+pca:20",
             "l2+scale+whiten:3",
             "pca:95%",
+            "svd:20",
             "whiten:99.5%",
         ] {
             assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);

@@ -4,7 +4,7 @@
 //! an orthonormal basis of these are exact: all distances stay, learning becomes d/n times cheaper,
 //! and the learned map is carried back by one product.
 
-use crate::data::{Corpus, MemoryCorpus, SCAN_ROWS};
+use crate::data::{Corpus, MemoryCorpus};
 use crate::execute::{Moments, moments};
 use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_outer, map_rows, transposed_product};
 use crate::model::LowRank;
@@ -76,6 +76,9 @@ pub(crate) fn transposed(rows: &RowBuf) -> RowBuf {
     out
 }
 
+/// Numbers whose principal axes are taken: 4 GiB as f64.
+const MOST_NUMBERS: u64 = 1 << 29;
+
 /// Principal axes of all rows.
 pub(crate) fn principal_axes(corpus: &dyn Corpus) -> Result<PrincipalAxes> {
     let dim = corpus.dim();
@@ -93,6 +96,13 @@ pub(crate) fn principal_axes(corpus: &dyn Corpus) -> Result<PrincipalAxes> {
         });
     }
     let count = corpus.len() as usize;
+    if (count as u64).saturating_mul(dim as u64) > MOST_NUMBERS {
+        return Err(Error::shape(
+            "rows times dimensions, for their principal axes",
+            format!("at most {MOST_NUMBERS} (prepare with svd:N first)"),
+            format!("{count} × {dim}"),
+        ));
+    }
     let mut rows = Mat::<f64>::zeros(dim, count);
     corpus.scan(0..corpus.len(), &mut |first, block| {
         for (index, row) in block.iter().enumerate() {
@@ -162,7 +172,7 @@ pub(crate) fn coordinates(corpus: &dyn Corpus, axes: &PrincipalAxes) -> Result<M
     }
     let mean: Vec<f32> = axes.mean.iter().map(|m| *m as f32).collect();
     let mut all = RowBuf::empty(axes.rank());
-    let mut centred = RowBuf::zeros(SCAN_ROWS, corpus.dim());
+    let mut centred = RowBuf::empty(corpus.dim());
     let mut mapped = RowBuf::empty(axes.rank());
     corpus.scan(0..corpus.len(), &mut |_, rows| {
         centred.clear(corpus.dim());
