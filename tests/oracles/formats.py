@@ -45,6 +45,19 @@ with tempfile.TemporaryDirectory() as folder:
         pyarrow.feather.write_feather(table, folder / "x.feather", compression=compression)
         assert mapped(folder / "x.feather") == expected, compression
 
+    # Sparse vectors: of each row the numbers that are not 0, and where they stand.
+    holes = numpy.where(random.random(vectors.shape) < 0.5, 0, vectors)
+    whole = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(holes.ravel()), 6)
+    pyarrow.parquet.write_table(pyarrow.table({"vector": whole}), folder / "holes.parquet")
+    kind = pyarrow.struct([("indices", pyarrow.list_(pyarrow.int32())), ("values", pyarrow.list_(pyarrow.float32()))])
+    rows = [{"indices": numpy.flatnonzero(row).tolist(), "values": row[row != 0].tolist()} for row in holes]
+    field = pyarrow.field("vector", kind, metadata={"dim": "6"})
+    sparse = pyarrow.table([pyarrow.array(rows, kind)], schema=pyarrow.schema([field]))
+    pyarrow.parquet.write_table(sparse, folder / "sparse.parquet")
+    pyarrow.feather.write_feather(sparse, folder / "sparse.feather")
+    for name in ["sparse.parquet", "sparse.feather"]:
+        assert mapped(folder / name) == mapped(folder / "holes.parquet"), name
+
     numpy.savez(folder / "x.npz", X=vectors, y=labels)
     assert mapped(folder / "x.npz") == expected
     numpy.savez_compressed(folder / "x.npz", X=vectors, y=labels, other=vectors * 2)
