@@ -50,6 +50,11 @@ def unpacked(vectors: Any) -> Any:
         if vectors.dtype == object and vectors.ndim == 1 and len(vectors):
             return np.stack([np.asarray(vector) for vector in vectors])
         return vectors
+    if hasattr(vectors, "tocsr"):
+        raise ValueError(
+            "a sparse matrix is not an array of vectors: expected dense ones, as X.toarray() or, for many columns, "
+            "sklearn.decomposition.TruncatedSVD before this estimator in a pipeline gives them"
+        )
     kind = type(vectors).__module__.partition(".")[0]
     if kind == "pandas":
         return _from_pandas(vectors)

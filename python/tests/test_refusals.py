@@ -191,3 +191,19 @@ def test_cameras_reach_both_halves_of_fit_transform() -> None:
     learner = metra.Lda(prepare="centre-groups", n_components=3)
     found = learner.fit_transform(X, y, cameras=y % 2)
     assert np.array_equal(found, learner.transform(X, cameras=y % 2))
+
+
+def test_sparse_matrices_are_pointed_to_a_reduction():
+    sparse = pytest.importorskip("scipy.sparse")
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.pipeline import make_pipeline
+
+    random = np.random.default_rng(2)
+    y = np.arange(120) % 4
+    X = sparse.random(120, 3000, density=0.01, random_state=3, format="csr")
+    X[np.arange(120), y] = 1 + random.random(120)
+    for given in (X, X.tocoo()):
+        with pytest.raises(ValueError, match="TruncatedSVD"):
+            metra.Lda(n_components=3).fit(given, y)
+    pipeline = make_pipeline(TruncatedSVD(8, random_state=0), metra.Lda(n_components=3))
+    assert pipeline.fit_transform(X, y).shape == (120, 3)

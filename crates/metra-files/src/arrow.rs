@@ -4,9 +4,13 @@
 //! Only the columns asked for are decoded, of Parquet a few thousand rows at a time. Arrow's types
 //! end at this file.
 
+use crate::arrow_container::{Container, guarded, open_parquet};
 use crate::arrow_sparse::{SparseArrays, dimension, sparse_element};
+use crate::arrow_values::{
+    MOST_NUMBERS, NumberReader, list_element, number_element, numbers, range,
+};
 use crate::column::Cell;
-use crate::element::{ElementType, Number, Vector};
+use crate::element::{ElementType, Vector};
 use crate::error::{Error, Result};
 use crate::feather_blocks::largest_block;
 use crate::parquet_pages::ColumnPages;
@@ -18,13 +22,9 @@ use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
-use arrow_schema::{DataType, Schema, SchemaRef};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::{DataType, Schema};
 use std::fs::File;
-use std::io::BufReader;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Bytes of vectors decoded at once, so that memory does not grow with the dimension.
@@ -32,70 +32,8 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Rows decoded at once at most, and where the dimension is not known.
 const BATCH_ROWS: usize = 2048;
 
-/// Numbers of a vector at most: 1 MiB of f32.
-pub(crate) const MOST_NUMBERS: usize = 1 << 18;
 /// Memory that decoding may take, however little is allowed for.
 const LEAST_MEMORY: u64 = 64 << 20;
-
-/// Which of the two formats a file has.
-#[derive(Clone, Copy)]
-pub(crate) enum Container {
-    Parquet,
-    Feather,
-}
-
-impl Container {
-    fn name(self) -> &'static str {
-        match self {
-            Container::Parquet => "Parquet",
-            Container::Feather => "Feather",
-        }
-    }
-
-    /// The schema, and the number of rows where the file's head says it.
-    fn schema(self, path: &Path) -> Result<(SchemaRef, Option<u64>)> {
-        match self {
-            Container::Parquet => {
-                let builder = open_parquet(path)?;
-                let rows = builder.metadata().file_metadata().num_rows();
-                Ok((builder.schema().clone(), u64::try_from(rows).ok()))
-            }
-            Container::Feather => Ok((open_feather(path, None)?.schema(), None)),
-        }
-    }
-
-    /// Visit the batches of some columns.
-    pub(crate) fn batches(
-        self,
-        path: &Path,
-        roots: &[usize],
-        batch_rows: usize,
-        visit: &mut dyn FnMut(RecordBatch) -> Result<()>,
-    ) -> Result<()> {
-        let mut reader: Box<dyn RecordBatchReader> = match self {
-            Container::Parquet => {
-                let builder = open_parquet(path)?;
-                let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
-                let builder = builder.with_projection(mask).with_batch_size(batch_rows);
-                let built = guarded(path, self, || {
-                    (builder.build()).map_err(|e| Error::format(path, self.name(), e))
-                });
-                Box::new(built?)
-            }
-            Container::Feather => Box::new(open_feather(path, Some(roots.to_vec()))?),
-        };
-        let mut next = || {
-            guarded(path, self, || {
-                let batch = reader.next().transpose();
-                batch.map_err(|e| Error::format(path, self.name(), e))
-            })
-        };
-        while let Some(batch) = next()? {
-            visit(batch)?;
-        }
-        Ok(())
-    }
-}
 
 pub(crate) fn read(
     container: Container,
@@ -114,7 +52,7 @@ pub(crate) fn read(
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let columns = positions(path, &names, options)?;
     let kind = |column: usize| schema.field(column).data_type();
-    let lists = (0..names.len()).filter(|column| list_element(kind(*column)).is_some());
+    let lists = (0..names.len()).filter(|column| is_vector(kind(*column)));
     let lists: Vec<usize> = lists.collect();
     let vector = VectorColumns::find(path, &names, &columns, &lists, options)?;
     let element = vector_element(path, &schema, &vector)?;
@@ -230,41 +168,19 @@ fn check_pages(
         .max(1))
 }
 
-fn open_parquet(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    guarded(path, Container::Parquet, || {
-        ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|e| Error::format(path, "Parquet", e))
-    })
-}
-
-fn open_feather(
-    path: &Path,
-    projection: Option<Vec<usize>>,
-) -> Result<arrow_ipc::reader::FileReader<BufReader<File>>> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    guarded(path, Container::Feather, || {
-        arrow_ipc::reader::FileReader::try_new_buffered(file, projection)
-            .map_err(|e| Error::format(path, "Feather", e))
-    })
-}
-
-/// Run the decoder. It panics on some damaged files (an unknown precision in the embedded Arrow
-/// schema is one), and a damaged file must not end the program.
-fn guarded<T>(path: &Path, container: Container, decode: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
-        let problem = "the decoder gave up, so the file is damaged";
-        Err(Error::format(path, container.name(), problem))
-    })
-}
-
 /// The numbers that a vector is made of; where they are of several types, f64.
 fn vector_element(path: &Path, schema: &Schema, vector: &VectorColumns) -> Result<ElementType> {
     let mut found = None;
     for column in vector.all() {
         let field = schema.field(*column);
         let (element, expected) = match vector {
-            VectorColumns::List(_) => (list_element(field.data_type()), "lists of "),
+            VectorColumns::List(_) => {
+                let kind = field.data_type();
+                (
+                    list_element(kind).or_else(|| sparse_element(kind)),
+                    "lists of ",
+                )
+            }
             VectorColumns::Numbers(_) => (number_element(field.data_type()), ""),
         };
         let element = element.ok_or_else(|| {
@@ -284,36 +200,8 @@ fn vector_element(path: &Path, schema: &Schema, vector: &VectorColumns) -> Resul
     Ok(found.unwrap_or(ElementType::F64))
 }
 
-pub(crate) fn list_element(kind: &DataType) -> Option<ElementType> {
-    match kind {
-        DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => {
-            element_type(item.data_type())
-        }
-        kind => sparse_element(kind),
-    }
-}
-
-/// The same of a column of single numbers, as which programs write 64-bit integers even where they are
-/// small.
-fn number_element(kind: &DataType) -> Option<ElementType> {
-    match kind {
-        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Some(ElementType::F64),
-        kind => element_type(kind),
-    }
-}
-
-fn element_type(number: &DataType) -> Option<ElementType> {
-    Some(match number {
-        DataType::Float16 => ElementType::F16,
-        DataType::Float32 => ElementType::F32,
-        DataType::Float64 => ElementType::F64,
-        DataType::Int8 => ElementType::I8,
-        DataType::Int16 => ElementType::I16,
-        DataType::Int32 => ElementType::I32,
-        DataType::UInt8 => ElementType::U8,
-        DataType::UInt16 => ElementType::U16,
-        _ => return None,
-    })
+fn is_vector(kind: &DataType) -> bool {
+    list_element(kind).is_some() || sparse_element(kind).is_some()
 }
 
 fn is_name(kind: &DataType) -> bool {
@@ -380,7 +268,6 @@ impl Source for ArrowSource {
     }
 }
 
-pub(crate) type NumberReader<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
 type CellReader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
 
 struct ArrowChunk<'a> {
@@ -435,24 +322,6 @@ impl<'a> ArrowChunk<'a> {
             vector,
             columns: columns.ok_or_else(changed)?,
         })
-    }
-}
-
-/// Where the numbers of a row of lists lie.
-pub(crate) fn range(lists: &ArrayRef, row: usize) -> (usize, usize) {
-    match lists.data_type() {
-        DataType::FixedSizeList(_, dim) => {
-            let start = lists.as_fixed_size_list().value_offset(row) as usize;
-            (start, start + *dim as usize)
-        }
-        DataType::List(_) => {
-            let offsets = lists.as_list::<i32>().value_offsets();
-            (offsets[row] as usize, offsets[row + 1] as usize)
-        }
-        _ => {
-            let offsets = lists.as_list::<i64>().value_offsets();
-            (offsets[row] as usize, offsets[row + 1] as usize)
-        }
     }
 }
 
@@ -515,34 +384,6 @@ impl Chunk for ArrowChunk<'_> {
         }
         Ok(true)
     }
-}
-
-/// How to read a number of a column, NaN where it is missing. `None` for types that [`number_element`]
-/// refuses.
-pub(crate) fn numbers<'a>(array: &'a ArrayRef) -> Option<NumberReader<'a>> {
-    macro_rules! reader {
-        ($type:ty) => {{
-            let values = array.as_primitive::<$type>();
-            Box::new(move |row| match values.is_null(row) {
-                true => f64::NAN,
-                false => values.value(row).wide(),
-            })
-        }};
-    }
-    Some(match array.data_type() {
-        DataType::Float16 => reader!(Float16Type),
-        DataType::Float32 => reader!(Float32Type),
-        DataType::Float64 => reader!(Float64Type),
-        DataType::Int8 => reader!(Int8Type),
-        DataType::Int16 => reader!(Int16Type),
-        DataType::Int32 => reader!(Int32Type),
-        DataType::Int64 => reader!(Int64Type),
-        DataType::UInt8 => reader!(UInt8Type),
-        DataType::UInt16 => reader!(UInt16Type),
-        DataType::UInt32 => reader!(UInt32Type),
-        DataType::UInt64 => reader!(UInt64Type),
-        _ => return None,
-    })
 }
 
 /// How to read a cell of a column, decided once per batch. `None` for types that [`is_name`] refuses.

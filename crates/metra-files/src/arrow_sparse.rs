@@ -4,7 +4,8 @@
 //! How many dimensions there are says the metadata `dim` of the column; without it the largest index does, which is
 //! that of one file only.
 
-use crate::arrow::{Container, MOST_NUMBERS, NumberReader, list_element, numbers, range};
+use crate::arrow_container::Container;
+use crate::arrow_values::{MOST_NUMBERS, NumberReader, list_element, numbers, range};
 use crate::element::{ElementType, Vector};
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;

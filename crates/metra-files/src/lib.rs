@@ -22,7 +22,9 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod arrow_container;
 mod arrow_sparse;
+mod arrow_values;
 mod classes;
 mod clicks;
 mod column;

@@ -1,6 +1,7 @@
 //! The one reader for every format of vectors.
 
-use crate::arrow::{self, Container};
+use crate::arrow;
+use crate::arrow_container::Container;
 use crate::error::Result;
 use crate::source_file::{Format, SourceFile};
 use crate::table::{ReadProgress, Table, TableOptions};

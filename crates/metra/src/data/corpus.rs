@@ -1,7 +1,6 @@
 //! A corpus: a collection of vectors of equal dimension, read in batches and never row by row, so
 //! that it can be in memory, in a memory-mapped file or a subset of either.
 
-use super::SparseRow;
 use super::pass_executor::{PassExecutor, RowId};
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
@@ -15,6 +14,9 @@ pub(crate) const SCAN_ROWS: usize = 1024;
 pub fn scan_rows(dim: usize) -> usize {
     ((1 << 22) / dim.max(1)).clamp(1, SCAN_ROWS)
 }
+
+/// The columns of a row that are not 0, increasing, with their numbers.
+pub type SparseRow<'a> = (&'a [u32], &'a [f32]);
 
 /// Where vectors lie.
 pub trait Corpus: Send + Sync {

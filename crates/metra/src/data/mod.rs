@@ -22,7 +22,7 @@ mod storage;
 pub mod synthetic;
 
 pub(crate) use atomic_file::AtomicFile;
-pub use corpus::{Batch, BorrowedCorpus, Corpus, MemoryCorpus, Subset};
+pub use corpus::{Batch, BorrowedCorpus, Corpus, MemoryCorpus, SparseRow, Subset};
 pub(crate) use corpus::{SCAN_ROWS, check_rows, fingerprint};
 pub use corpus_ref::{CorpusRef, IntoCorpus};
 pub use element::ElementMap;
@@ -37,7 +37,7 @@ pub(crate) use partial_result::{Nearest, PartialResult};
 pub use pass_executor::RowId;
 pub(crate) use pass_executor::{KeyedBy, Keys, PassExecutor, Task};
 pub(crate) use row_digests::{MOST_DIGESTS, RowDigests, row_digest};
-pub use sparse::{SparseCorpus, SparseRow};
+pub use sparse::SparseCorpus;
 pub use split::{Split, SplitKind, SplitSet, positions};
 pub(crate) use split::{stratified_rows, whole_classes};
 pub use storage::Storage;

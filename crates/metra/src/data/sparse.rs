@@ -1,14 +1,11 @@
 //! Rows of which most numbers are 0, such as weights of words: kept as compressed sparse rows, and handed out dense, a
 //! few at a time.
 
-use super::corpus::{check_range, no_such_row, scan_rows};
-use super::{Corpus, RowId};
+use super::corpus::{Corpus, SparseRow, check_range, no_such_row, scan_rows};
+use super::pass_executor::RowId;
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use std::ops::Range;
-
-/// The columns of a row that are not 0, increasing, with their numbers.
-pub type SparseRow<'a> = (&'a [u32], &'a [f32]);
 
 /// A corpus of compressed sparse rows (CSR).
 #[derive(Debug, Clone, PartialEq)]
