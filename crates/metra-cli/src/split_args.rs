@@ -136,7 +136,12 @@ impl SplitArgs {
     pub(crate) fn parts(&self, input: &Input<'_>, kind: HoldOut) -> Result<Vec<(Parts, u64)>> {
         let mut all = self.whole_parts(input, kind)?;
         if self.unseen_classes > 0 {
-            for (number, (parts, _)) in all.iter_mut().enumerate() {
+            ensure!(
+                kind == HoldOut::Rows,
+                "--unseen-classes needs rows of all classes to test on: say --holdout rows"
+            );
+            let first = self.split.unwrap_or(0);
+            for (number, (parts, _)) in (first..).zip(all.iter_mut()) {
                 let seed = self.seed + number as u64;
                 let hidden = parts.hide_classes(&input.data, self.unseen_classes, seed)?;
                 tracing::info!("split {number}: unseen classes {}", hidden.join(", "));

@@ -67,31 +67,40 @@ pub(crate) fn read(
             return Err(Error::file(path, problem));
         }
     }
+    // A projected batch keeps the order of the file, so places in it follow from sorted roots.
+    let mut roots: Vec<usize> = columns.iter().chain(vector.all()).copied().collect();
+    roots.sort_unstable();
+    roots.dedup();
+    // Before anything is decoded, as the largest index of sparse vectors is.
+    let decodable = match container {
+        Container::Parquet => check_pages(path, &roots, &vector, element, most)?,
+        Container::Feather => usize::MAX,
+    };
     let dim = match &vector {
         VectorColumns::Numbers(columns) => Some(columns.len()),
         VectorColumns::List(column) => match kind(*column) {
             DataType::FixedSizeList(_, dim) => usize::try_from(*dim).ok(),
             DataType::Struct(_) => {
                 let field = schema.field(*column);
-                Some(dimension(container, path, field, *column, BATCH_ROWS)?)
+                Some(dimension(
+                    container,
+                    path,
+                    field,
+                    *column,
+                    decodable.min(BATCH_ROWS),
+                )?)
             }
             _ => None,
         },
     };
-    let mut batch_rows = match dim {
+    let batch_rows = match dim {
         Some(dim) if dim > MOST_NUMBERS => return Err(too_wide(path, dim as u64)),
         Some(dim) => (BATCH_BYTES / (dim.max(1) * element.bytes())).clamp(1, BATCH_ROWS),
         None => BATCH_ROWS / 4,
     };
     let is_sparse = |column: &usize| matches!(kind(*column), DataType::Struct(_));
     let sparse_dim = dim.filter(|_| vector.all().iter().any(is_sparse));
-    // A projected batch keeps the order of the file, so places in it follow from sorted roots.
-    let mut roots: Vec<usize> = columns.iter().chain(vector.all()).copied().collect();
-    roots.sort_unstable();
-    roots.dedup();
-    if let Container::Parquet = container {
-        batch_rows = batch_rows.min(check_pages(path, &roots, &vector, element, most)?);
-    }
+    let batch_rows = batch_rows.min(decodable);
     let within = |root: &usize| roots.binary_search(root).unwrap_or(0);
     let source = ArrowSource {
         container,

@@ -1,7 +1,7 @@
 //! Sparse vectors in Parquet and Feather: a column of structs with two lists, `indices` and `values`, as vector databases
 //! have them.
 //!
-//! How many dimensions there are says the metadata `dim` of the column; without it the largest index does, which is
+//! The metadata `dim` of the column says how many dimensions there are; without it the largest index does, which is
 //! that of one file only.
 
 use crate::arrow_container::Container;
@@ -141,7 +141,14 @@ pub(crate) fn dimension(
         Ok(())
     })?;
     let dim = largest + 1.0;
-    if !(1.0..=MOST_NUMBERS as f64).contains(&dim) {
+    if dim < 1.0 {
+        let problem = format!(
+            "column {:?}: no row has an index: state the number of dimensions in its metadata \"dim\"",
+            field.name()
+        );
+        return Err(Error::file(path, problem));
+    }
+    if dim > MOST_NUMBERS as f64 {
         let problem = format!(
             "column {:?}: expected indices below {MOST_NUMBERS}, but the largest is {largest}",
             field.name()

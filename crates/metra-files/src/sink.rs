@@ -412,10 +412,12 @@ impl<'a> Pass<'a> {
             let entries = row.iter().enumerate().filter(|(_, value)| **value != 0.0);
             (corpus.push(entries.map(|(column, value)| (column as u32, *value))))
                 .map_err(|e| Error::metra(self.source.path(), e))?;
-            let (memory, taken) = (self.options.memory, 8 * corpus.entries() as u64);
+            let (memory, rows) = (self.options.memory, corpus.len());
+            let taken = 8 * (corpus.entries() as u64 + rows);
             if taken > memory {
                 let problem = format!(
-                    "its sparse vectors take more than the {memory} bytes that --memory allows"
+                    "its sparse vectors take more than the {memory} bytes that --memory allows: if that is \
+                     meant, allow for more"
                 );
                 return Err(Error::file(self.source.path(), problem));
             }

@@ -94,7 +94,7 @@ pub(crate) fn seen(tables: &[PartTable]) -> (&'static str, &'static str) {
 }
 
 const SEEN_CLASSES: &str = "Training had no row of an unseen class: it is found by what the orderings say of \
-    it. Where none of its rows is found, a method knows the seen classes alone.";
+    it. A method that finds none of these rows can only name seen classes.";
 
 const SEEN_ITEMS: &str = "A query whose relevant items training had seen as relevant to other \
     queries can be answered from memory; one whose relevant items are all new cannot. What a \

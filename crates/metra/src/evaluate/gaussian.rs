@@ -6,6 +6,7 @@
 //! class (docs/results/relative_attributes.md). All classes are taken to be equally likely.
 
 use crate::data::Corpus;
+use crate::execute::MOST_DIMENSIONS;
 use crate::linalg::RowBuf;
 use crate::supervision::{ClassOrdering, Labels};
 use crate::{Error, Result};
@@ -66,6 +67,13 @@ impl Gaussians {
             ));
         }
         let dim = rows.dim();
+        if dim > MOST_DIMENSIONS && labels.classes() > 0 {
+            return Err(Error::Covariance {
+                class: labels.name(0).to_owned(),
+                rows: labels.members(0).len(),
+                dim,
+            });
+        }
         let mut pooled = Mat::<f64>::zeros(dim, dim);
         let mut own = Vec::with_capacity(labels.classes());
         let mut buffer = RowBuf::empty(dim);

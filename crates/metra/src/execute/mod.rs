@@ -13,7 +13,9 @@ pub(crate) mod within;
 
 pub(crate) use chosen::{ChosenRows, fetched};
 pub(crate) use digest::{Digest, digest};
-pub(crate) use moments::{ColumnSums, Moments, OuterSums, moments, spread};
+pub(crate) use moments::{
+    ColumnSums, MOST_DIMENSIONS, Moments, OuterSums, check_square, moments, spread,
+};
 pub(crate) use row_digests::{SmallestDigests, row_digests};
 pub(crate) use sums::{KeyedSums, keyed_sums};
 pub(crate) use within::{WithinSums, within_scatter};

@@ -27,18 +27,24 @@ pub struct Spread {
     pub deviation: Vec<f64>,
 }
 
-/// Dimensions of a covariance: 7 GB as f64.
-const MOST_DIMENSIONS: usize = 30_000;
+/// Dimensions of a square matrix: 7 GB as f64.
+pub(crate) const MOST_DIMENSIONS: usize = 30_000;
+
+/// An error where a matrix of so many rows and columns would be too large.
+pub(crate) fn check_square(dim: usize) -> Result<()> {
+    if dim > MOST_DIMENSIONS {
+        return Err(Error::shape(
+            "dimensions of vectors, for a matrix of all of them",
+            format!("at most {MOST_DIMENSIONS} (prepare with svd:N first)"),
+            dim,
+        ));
+    }
+    Ok(())
+}
 
 /// Mean and covariance in one pass.
 pub fn moments(corpus: &dyn Corpus) -> Result<Moments> {
-    if corpus.dim() > MOST_DIMENSIONS {
-        return Err(Error::shape(
-            "dimensions of vectors, for a covariance",
-            format!("at most {MOST_DIMENSIONS} (prepare with svd:N first)"),
-            corpus.dim(),
-        ));
-    }
+    check_square(corpus.dim())?;
     fold::<OuterSums>(corpus, Keys::None, &near_mean(corpus)?)
 }
 

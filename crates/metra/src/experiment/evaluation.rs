@@ -123,8 +123,7 @@ impl Dataset<'_> {
     }
 
     /// Of these queries those with a relevant item that training had seen as relevant to one of
-    /// its own, or, with orderings of classes, those of a class that training had rows of. `None` without either, and
-    /// where training had rows of all classes.
+    /// its own, or, with orderings of classes, those of a class that training had rows of. `None` without either.
     pub(super) fn seen_queries(&self, queries: &[u64], trained: &[u64]) -> Option<BTreeSet<u64>> {
         let judgements = match self.supervision() {
             Supervision::Judgements(judgements) => judgements,
@@ -133,7 +132,7 @@ impl Dataset<'_> {
                 let known: BTreeSet<u32> = trained.iter().map(class).collect();
                 let seen = queries.iter().filter(|unit| known.contains(&class(unit)));
                 let seen: BTreeSet<u64> = seen.copied().collect();
-                return (!seen.is_empty() && seen.len() < queries.len()).then_some(seen);
+                return Some(seen);
             }
             _ => return None,
         };

@@ -157,8 +157,8 @@ impl Parts {
         })
     }
 
-    /// Take whole classes drawn at random from what is learned from, so that only the test part has them (zero-shot
-    /// classes). Orderings of the classes still order two of the others. Returns their names.
+    /// Take whole classes of the test part, drawn at random, from what is learned from, so that only the test part has
+    /// them (zero-shot classes). Orderings of the classes still order two of the others. Returns their names.
     pub fn hide_classes(
         &mut self,
         data: &Dataset<'_>,
@@ -173,6 +173,12 @@ impl Parts {
             .map(|unit| labels.of()[*unit as usize])
             .collect();
         let classes: Vec<u32> = classes.into_iter().collect();
+        let tested: BTreeSet<u32> = (self.test.iter())
+            .map(|unit| labels.of()[*unit as usize])
+            .collect();
+        let testable: Vec<u32> = (classes.iter().copied())
+            .filter(|class| tested.contains(class))
+            .collect();
         let is_usable = |hidden: &[u32]| match data.supervision() {
             Supervision::Orderings(orderings) => (0..orderings.attributes()).all(|attribute| {
                 let seen = classes.iter().filter(|class| !hidden.contains(class));
@@ -181,15 +187,17 @@ impl Parts {
             }),
             _ => true,
         };
-        if count + 2 > classes.len() {
-            let expected = format!("at most {}: two must be left", classes.len().max(2) - 2);
+        let most = testable.len().min(classes.len().max(2) - 2);
+        if count > most {
+            let expected =
+                format!("at most {most}: two must be left, and the test part must have them");
             return Err(Error::parameter("unseen classes", expected, count));
         }
         let mut drawn = (0..MOST_DRAWS).map(|draw| {
             let mut stream = Stream::new(seed, "unseen classes", draw);
-            let places = stream.choose(classes.len() as u64, count).into_iter();
+            let places = stream.choose(testable.len() as u64, count).into_iter();
             places
-                .map(|place| classes[place as usize])
+                .map(|place| testable[place as usize])
                 .collect::<Vec<u32>>()
         });
         let hidden = drawn.find(|hidden| is_usable(hidden)).ok_or_else(|| {

@@ -10,6 +10,7 @@ use crate::dataset::Dataset;
 use crate::evaluate::Measure;
 use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
 use crate::pipeline::{Fitted, Pipeline, registry};
+use crate::supervision::Supervision;
 use crate::training::{FitCheckpoint, Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
@@ -303,7 +304,9 @@ impl<'a> Study<'a> {
         &self,
         (train, validation): (&[u64], &[u64]),
     ) -> Result<Criterion> {
-        let Some(seen) = self.data.seen_queries(validation, train) else {
+        let judged = matches!(self.data.supervision(), Supervision::Judgements(_));
+        let seen = self.data.seen_queries(validation, train);
+        let Some(seen) = seen.filter(|_| judged) else {
             return Ok(Criterion::mean(self.criterion));
         };
         let base = self.choose_base(train, validation)?;

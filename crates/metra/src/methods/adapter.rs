@@ -11,6 +11,7 @@ use super::supcon::SupCon;
 use crate::Result;
 use crate::data::{Corpus, RowId};
 use crate::dataset::Dataset;
+use crate::execute::check_square;
 use crate::linalg::{RowBuf, map_rows, transposed_product};
 use crate::model::{LowRank, Map, Space};
 use crate::optimize::Adam;
@@ -82,6 +83,7 @@ impl Method for Adapter {
     }
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
+        check_square(data.dim())?;
         let relevance = data.relevance(Self::NAME)?;
         check_relevance(relevance)?;
         // Cosines need no scale, but vectors that have none can teach nothing.

@@ -8,7 +8,7 @@
 
 use crate::data::{Corpus, RowId};
 use crate::dataset::Dataset;
-use crate::execute::spread;
+use crate::execute::{check_square, spread};
 use crate::linalg::{RowBuf, vectorized};
 use crate::model::{LowRank, Map, Space};
 use crate::random::Stream;
@@ -59,6 +59,7 @@ impl Method for Oasis {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
+        check_square(data.dim())?;
         let drawn = self.irrelevant.of("oasis", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;

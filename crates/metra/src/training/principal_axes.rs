@@ -5,7 +5,7 @@
 //! and the learned map is carried back by one product.
 
 use crate::data::{Corpus, MemoryCorpus};
-use crate::execute::{Moments, moments};
+use crate::execute::{MOST_DIMENSIONS, Moments, moments};
 use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_outer, map_rows, transposed_product};
 use crate::model::LowRank;
 use crate::{Error, Result};
@@ -76,8 +76,8 @@ pub(crate) fn transposed(rows: &RowBuf) -> RowBuf {
     out
 }
 
-/// Numbers whose principal axes are taken: 4 GiB as f64.
-const MOST_NUMBERS: u64 = 1 << 29;
+/// Numbers whose principal axes are taken: as many as a matrix of the dimensions may have.
+const MOST_NUMBERS: u64 = (MOST_DIMENSIONS * MOST_DIMENSIONS) as u64;
 
 /// Principal axes of all rows.
 pub(crate) fn principal_axes(corpus: &dyn Corpus) -> Result<PrincipalAxes> {

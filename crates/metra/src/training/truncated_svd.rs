@@ -3,7 +3,7 @@
 //! what they hold. Nothing is centred, which would fill them (latent semantic analysis; scikit-learn's TruncatedSVD).
 
 use super::principal_axes::transposed;
-use crate::data::Corpus;
+use crate::data::{Corpus, RowId, SparseRow};
 use crate::linalg::{RowBuf, Rows, Symmetric, mix, rows_from, transposed_product};
 use crate::random::Stream;
 use crate::{Error, Result};
@@ -17,7 +17,7 @@ const PART: usize = 4096;
 const ITERATIONS: usize = 6;
 
 /// The `count` leading right singular vectors as rows, those of the largest singular values first. Time is O(numbers
-/// that are not 0 · count) an iteration; memory is 8 bytes · dimensions · count.
+/// that are not 0 · count) an iteration; memory is some 12 bytes · (rows + dimensions) · count.
 pub(crate) fn leading_directions(corpus: &dyn Corpus, count: usize) -> Result<RowBuf> {
     let (dim, rows) = (corpus.dim(), corpus.len() as usize);
     if corpus.pass_executor().is_some() {
@@ -38,15 +38,16 @@ pub(crate) fn leading_directions(corpus: &dyn Corpus, count: usize) -> Result<Ro
     // A row a dimension, so that what a number of a sparse row is multiplied with lies together.
     let mut basis = orthonormal(&RowBuf::from_values(start, width)?)?;
     for _ in 0..ITERATIONS {
-        let mut product = RowBuf::zeros(dim, basis.dim());
-        pass(corpus, &basis, Some(&mut product))?;
-        basis = orthonormal(&product)?;
+        // Orthonormal on either side: after both products at once, directions a thousandth as long as the longest
+        // would be lost in the rounding of f32.
+        let mapped = orthonormal(&mapped(corpus, &basis)?)?;
+        basis = orthonormal(&pulled_back(corpus, &mapped)?)?;
     }
     // Rayleigh and Ritz: of this space, the directions of the singular vectors.
-    let eigen = Symmetric::new(pass(corpus, &basis, None)?)?.eigen()?;
+    let eigen = Symmetric::new(gram(&mapped(corpus, &basis)?))?.eigen()?;
     let found = eigen.numerical_rank().min(count);
     if found < count {
-        let expected = format!("at most {found} (the rank of the vectors)");
+        let expected = format!("at most {found} (the others are too short beside them for f32)");
         return Err(Error::parameter("svd", expected, count));
     }
     let mut directions = transposed(&turned(&basis, eigen.vectors.as_ref().subcols(0, count)));
@@ -66,62 +67,57 @@ pub(crate) fn leading_directions(corpus: &dyn Corpus, count: usize) -> Result<Ro
     Ok(directions)
 }
 
-/// For rows a of a corpus and t = Vᵀa: Σ t tᵀ, and Σ a tᵀ = AᵀA V, which is added to `product`.
-fn pass(corpus: &dyn Corpus, basis: &RowBuf, mut product: Option<&mut RowBuf>) -> Result<Mat<f64>> {
-    let (dim, width) = (corpus.dim(), basis.dim());
-    let mut inner = Mat::<f64>::zeros(width, width);
-    let mut add_inner = |mapped: &[f32]| {
-        let mapped = MatRef::from_row_major_slice(mapped, mapped.len() / width, width);
-        let mapped = Mat::from_fn(mapped.nrows(), width, |i, j| f64::from(mapped[(i, j)]));
-        inner += mapped.transpose() * &mapped;
-    };
+/// A V: every row times the basis.
+fn mapped(corpus: &dyn Corpus, basis: &RowBuf) -> Result<RowBuf> {
+    let (count, width) = (corpus.len() as usize, basis.dim());
+    let mut out = RowBuf::zeros(count, width);
     if corpus.sparse_row(0).is_some() {
-        let mut block = Vec::new();
-        for row in 0..corpus.len() {
-            let Some((columns, values)) = corpus.sparse_row(row) else {
-                return Err(Error::Data(
-                    "expected sparse rows, but found a dense one".into(),
-                ));
-            };
-            if row % 1024 == 0 {
-                corpus.check_stop()?;
-                add_inner(&block);
-                block.clear();
-            }
-            let from = block.len();
-            block.resize(from + width, 0.0);
-            let mapped = &mut block[from..];
+        for row in 0..count {
+            let (columns, values) = sparse_row(corpus, row)?;
             for (column, value) in columns.iter().zip(values) {
-                add_scaled(*value, basis.row(*column as usize), mapped);
-            }
-            if let Some(product) = product.as_deref_mut() {
-                for (column, value) in columns.iter().zip(values) {
-                    add_scaled(*value, mapped, product.row_mut(*column as usize));
-                }
+                add_scaled(*value, basis.row(*column as usize), out.row_mut(row));
             }
         }
-        add_inner(&block);
-        return Ok(inner);
+        return Ok(out);
     }
-    let mut part = RowBuf::empty(width);
-    corpus.scan(0..corpus.len(), &mut |_, rows| {
-        let mut mapped = RowBuf::zeros(rows.len(), width);
-        let weights = MatRef::from_row_major_slice(rows.values(), rows.len(), dim);
-        mix(
-            weights,
-            basis.rows(),
-            1.0,
-            Accum::Replace,
-            mapped.values_mut(),
-        );
-        if let Some(product) = product.as_deref_mut() {
-            transposed_product(rows, mapped.rows(), &mut part)?;
-            add_scaled(1.0, part.values(), product.values_mut());
-        }
-        add_inner(mapped.values());
+    corpus.scan(0..corpus.len(), &mut |first, rows| {
+        let weights = MatRef::from_row_major_slice(rows.values(), rows.len(), rows.dim());
+        let target = &mut out.values_mut()[first as usize * width..][..rows.len() * width];
+        mix(weights, basis.rows(), 1.0, Accum::Replace, target);
         Ok(())
     })?;
-    Ok(inner)
+    Ok(out)
+}
+
+/// Aᵀ Q: the sum of every row times its row of Q, one row a dimension.
+fn pulled_back(corpus: &dyn Corpus, mapped: &RowBuf) -> Result<RowBuf> {
+    let mut out = RowBuf::zeros(corpus.dim(), mapped.dim());
+    if corpus.sparse_row(0).is_some() {
+        for row in 0..mapped.len() {
+            let (columns, values) = sparse_row(corpus, row)?;
+            for (column, value) in columns.iter().zip(values) {
+                add_scaled(*value, mapped.row(row), out.row_mut(*column as usize));
+            }
+        }
+        return Ok(out);
+    }
+    let mut part = RowBuf::empty(1);
+    corpus.scan(0..corpus.len(), &mut |first, rows| {
+        let first = first as usize;
+        let mapped = mapped.rows().slice(first, first + rows.len());
+        transposed_product(rows, mapped, &mut part)?;
+        add_scaled(1.0, part.values(), out.values_mut());
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+fn sparse_row(corpus: &dyn Corpus, row: usize) -> Result<SparseRow<'_>> {
+    if row.is_multiple_of(1024) {
+        corpus.check_stop()?;
+    }
+    let found = corpus.sparse_row(row as RowId);
+    found.ok_or_else(|| Error::Data("expected sparse rows, but found a dense one".into()))
 }
 
 fn add_scaled(factor: f32, from: &[f32], to: &mut [f32]) {
@@ -154,14 +150,19 @@ fn turned(rows: &RowBuf, matrix: MatRef<'_, f64>) -> RowBuf {
     out
 }
 
-/// An orthonormal basis of the columns, by the eigenvectors of their Gram matrix; columns that follow from others are
-/// left out.
-fn orthonormal(columns: &RowBuf) -> Result<RowBuf> {
+/// Inner products of the columns.
+fn gram(columns: &RowBuf) -> Mat<f64> {
     let mut gram = Mat::<f64>::zeros(columns.dim(), columns.dim());
     for part in parts(columns) {
         gram += part.transpose() * &part;
     }
-    let eigen = Symmetric::new(gram)?.eigen()?;
+    gram
+}
+
+/// An orthonormal basis of the columns, by the eigenvectors of their Gram matrix; columns that follow from others are
+/// left out.
+fn orthonormal(columns: &RowBuf) -> Result<RowBuf> {
+    let eigen = Symmetric::new(gram(columns))?.eigen()?;
     let floor = 1e-12 * eigen.values.first().copied().unwrap_or(0.0);
     let rank = (eigen.values.iter())
         .take_while(|value| **value > floor)
@@ -223,6 +224,23 @@ mod tests {
             let pairs = found.values().iter().zip(other.values());
             let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(off < 1e-3, "{off}");
+        }
+    }
+
+    #[test]
+    fn one_long_direction_does_not_hide_the_others() {
+        let mut random = Stream::new(5, "test", 0);
+        let values = (0..500 * 8).map(|place| match place % 8 {
+            0 => 2000.0 + random.normal() as f32,
+            _ => random.normal() as f32,
+        });
+        let rows = RowBuf::from_values(values.collect(), 8).unwrap();
+        let corpus = MemoryCorpus::new(rows).unwrap();
+        let found = leading_directions(&corpus, 5).unwrap();
+        assert!(found.row(0)[0] > 0.999);
+        for direction in 1..5 {
+            let length: f32 = found.row(direction)[1..].iter().map(|v| v * v).sum();
+            assert!((length - 1.0).abs() < 0.01, "{direction}: {length}");
         }
     }
 

@@ -101,6 +101,10 @@ impl Train {
         }
         let folds = self.splitting.folds.is_some();
         ensure!(
+            !self.refit || self.splitting.unseen_classes == 0,
+            "--refit learns from all rows, and --unseen-classes hides some: say one of them"
+        );
+        ensure!(
             self.output.is_none() || self.splitting.is_single() || (folds && self.refit),
             "-o saves one model: with --folds say --refit for a model of all rows, with several splits \
              name one with --split, or leave -o out"

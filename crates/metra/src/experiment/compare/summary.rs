@@ -514,6 +514,9 @@ impl Compared<'_, '_> {
                 gain,
             });
         }
+        if kind == "classes" && found.len() < 2 {
+            found.clear();
+        }
         Ok(found)
     }
 

@@ -23,7 +23,7 @@ use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
 use crate::{Error, Result};
 
-/// KernelOptimiser: adam (on kernel PCA coordinates) or preconditioned (the paper's).
+/// Optimiser: adam (on kernel PCA coordinates) or preconditioned (the paper's).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KernelOptimiser {
     /// Adam in coordinates of kernel PCA.
