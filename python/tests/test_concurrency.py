@@ -134,6 +134,8 @@ def test_a_killed_fit_goes_on_to_the_same_model(tmp_path):
 def test_ctrl_c_can_keep_the_best_map_so_far():
     code = """
 import os, signal, threading, warnings
+# Shells start what runs in the background with Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import metra
 from sklearn.datasets import load_digits
 X, y = load_digits(return_X_y=True)
