@@ -163,6 +163,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             taxonomy=taxonomy,
             cameras=cameras,
             query_cameras=query_cameras,
+            combined=bool(getattr(self, "class_weight", 0)),
         )
         if on_interrupt not in ("raise", "keep"):
             raise ValueError(f"on_interrupt must be raise or keep, but is {on_interrupt!r}")

@@ -22,14 +22,15 @@ def supervision(
     taxonomy: Any = None,
     cameras: Any = None,
     query_cameras: Any = None,
+    combined: bool = False,
 ) -> dict[str, Any]:
-    """Everything as plain lists, which the library reads."""
+    """Everything as plain lists, which the library reads. ``combined``: classes are learned from beside comparisons."""
     compared = {"pairs": pairs, "triplets": triplets, "quadruplets": quadruplets}
     beside = [name for name, given in compared.items() if given is not None]
-    if y is not None and beside:
+    if y is not None and beside and not combined:
         raise SupervisionError(
             f"y and {beside[0]} both say what is similar, and only one of them would be used: give "
-            "one of them"
+            "one of them, or take Qwise(class_weight=1), which learns from both"
         )
     if queries is not None and qrels is None:
         raise SupervisionError(

@@ -830,6 +830,7 @@ class Qwise(MetricLearner):
         lam: float = 0.0001,
         cost: float = 0,
         pair_cost: float = 1,
+        class_weight: float = 0,
         smoothing: float = 0.05,
         count: int = 20000,
         active: int = 20000,

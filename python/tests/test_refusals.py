@@ -88,6 +88,17 @@ def test_labels_beside_comparisons(given: dict[str, Any]) -> None:
         metra.Itml().fit(X, y, **given)
 
 
+def test_labels_beside_comparisons_that_are_learned_from() -> None:
+    given = {"quadruplets": [(0, 10, 1, 2), (3, 13, 3, 4), (5, 15, 6, 7)]}
+    alone = metra.Qwise().fit(X, **given)
+    both = metra.Qwise(class_weight=1).fit(X, y, **given)
+    assert both.model_.facts["constraints"] > alone.model_.facts["constraints"] == 3
+    with pytest.raises(metra.SupervisionError, match="class_weight=1"):
+        metra.Qwise().fit(X, y, **given)
+    with pytest.raises(metra.MetraError, match="class_weight must be 0 where"):
+        metra.Qwise(class_weight=1).fit(X, **given)
+
+
 def test_queries_without_judgements() -> None:
     for call in (
         lambda: metra.Warca().fit(X, y, queries=X[:5]),

@@ -71,7 +71,7 @@ fn key(fit: &Fit<'_>, data: &Dataset<'_>) -> Result<[u8; 32]> {
             (fit.seed, fit.rounds.rounds, fit.rounds.common),
             data.fingerprint()?,
         ),
-        data.supervision().fingerprint(),
+        data.supervision_fingerprint(),
         env!("CARGO_PKG_VERSION"),
     );
     Ok(*blake3::hash(&encode(&all)?).as_bytes())

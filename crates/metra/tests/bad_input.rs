@@ -171,8 +171,8 @@ const NOTHING_SEPARATES: &str = "irrelevant pairs are in no direction farther ap
 macro_rules! no_quadruplet {
     ($given:literal) => {
         concat!(
-            "qwise needs quadruplets, triplets or pairs, or labels, judgements or a taxonomy from ",
-            "which some can be drawn, but was given labels of ",
+            "qwise needs quadruplets, triplets or pairs, or labels, judgements, orderings or a ",
+            "taxonomy from which some can be drawn, but was given labels of ",
             $given
         )
     };

@@ -27,11 +27,11 @@ pub(crate) struct DataArgs {
     /// Orderings of classes by attribute, one per line: `name: A<B~C` (B has more than A, as much
     /// as C)
     #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
-          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets", "taxonomy"])]
+          conflicts_with_all = ["queries", "qrels"])]
     pub(crate) orderings: Option<PathBuf>,
     /// Class tree, one edge per line: child, parent
     #[arg(long, value_name = "FILE", help_heading = "Supervision", hide_short_help = true, requires = "label",
-          conflicts_with_all = ["queries", "qrels", "pairs", "triplets", "quadruplets"])]
+          conflicts_with_all = ["queries", "qrels"])]
     pub(crate) taxonomy: Option<PathBuf>,
     /// Keep only rows with this value (column=value or column!=value; repeatable)
     #[arg(
@@ -118,16 +118,36 @@ impl Input<'_> {
             Supervision::Comparisons(_) => {
                 let judged = data.labels().map_or(String::new(), |labels| {
                     let classes = print::count(labels.classes() as u64);
-                    format!("; {classes} classes to judge by")
+                    format!(
+                        "; {classes} classes{} to judge by",
+                        relations(data.class_supervision())
+                    )
                 });
                 format!("{shape}, {}{judged}", data.supervision().describe())
             }
-            Supervision::Orderings(orderings) => format!(
-                "{} ordered by {} attributes",
-                labelled(orderings.labels()),
-                orderings.attributes()
-            ),
-            Supervision::Taxonomy(taxonomy) => format!("{} in a tree", labelled(taxonomy.labels())),
+            class_supervision @ (Supervision::Orderings(_) | Supervision::Taxonomy(_)) => {
+                let all = [
+                    std::slice::from_ref(class_supervision),
+                    data.class_supervision(),
+                ]
+                .concat();
+                let labels = data.labels().map_or(shape.clone(), labelled);
+                format!("{labels}{}", relations(&all))
+            }
         }
     }
+}
+
+/// What is known of classes beyond their labels.
+fn relations(supervision: &[Supervision]) -> String {
+    let words = supervision
+        .iter()
+        .filter_map(|supervision| match supervision {
+            Supervision::Orderings(orderings) => {
+                Some(format!(" ordered by {} attributes", orderings.attributes()))
+            }
+            Supervision::Taxonomy(_) => Some(" in a tree".to_owned()),
+            _ => None,
+        });
+    words.collect::<Vec<_>>().join(",")
 }

@@ -220,16 +220,11 @@ impl Corpus for Subset<'_> {
         visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         check_range(&range, self.len())?;
-        let mut buffer = RowBuf::empty(self.dim());
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + scan_rows(self.dim()) as u64);
-            self.inner
-                .gather(&self.rows[start as usize..end as usize], &mut buffer)?;
-            visit(start, buffer.rows())?;
-            start = end;
-        }
-        Ok(())
+        let gather = |rows: Range<RowId>, out: &mut RowBuf| {
+            let rows = &self.rows[rows.start as usize..rows.end as usize];
+            self.inner.gather(rows, out)
+        };
+        scan_gathered(self.dim(), range, gather, visit)
     }
 
     fn origin(&self, row: RowId) -> RowId {
@@ -251,6 +246,24 @@ pub(super) fn gather_from(view: Rows<'_>, rows: &[RowId], out: &mut RowBuf) -> R
             return Err(no_such_row(*row, view.len() as u64));
         }
         out.row_mut(target).copy_from_slice(view.row(*row as usize));
+    }
+    Ok(())
+}
+
+/// Visit rows of `range` that are gathered, [`scan_rows`] at a time.
+pub(super) fn scan_gathered(
+    dim: usize,
+    range: Range<RowId>,
+    gather: impl Fn(Range<RowId>, &mut RowBuf) -> Result<()>,
+    visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = RowBuf::empty(dim);
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start + scan_rows(dim) as u64);
+        gather(start..end, &mut buffer)?;
+        visit(start, buffer.rows())?;
+        start = end;
     }
     Ok(())
 }

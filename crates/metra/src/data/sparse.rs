@@ -1,7 +1,7 @@
 //! Rows of which most numbers are 0, such as weights of words: kept as compressed sparse rows, and handed out dense, a
 //! few at a time.
 
-use super::corpus::{Corpus, SparseRow, check_range, no_such_row, scan_rows};
+use super::corpus::{Corpus, SparseRow, check_range, no_such_row, scan_gathered};
 use super::pass_executor::RowId;
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
@@ -103,16 +103,9 @@ impl Corpus for SparseCorpus {
         visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         check_range(&range, self.len())?;
-        let mut buffer = RowBuf::empty(self.dim);
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + scan_rows(self.dim) as u64);
-            let rows: Vec<RowId> = (start..end).collect();
-            self.gather(&rows, &mut buffer)?;
-            visit(start, buffer.rows())?;
-            start = end;
-        }
-        Ok(())
+        let gather =
+            |rows: Range<RowId>, out: &mut RowBuf| self.gather(&rows.collect::<Vec<RowId>>(), out);
+        scan_gathered(self.dim, range, gather, visit)
     }
 
     fn sparse_row(&self, row: RowId) -> Option<SparseRow<'_>> {

@@ -1,8 +1,9 @@
 //! The builder of a data set: the one place that decides which supervision takes precedence.
 //!
 //! Relevance judgements come before comparisons, comparisons before orderings and a taxonomy of the
-//! classes, and these before plain labels. Labels beside comparisons are what rows are split and
-//! evaluated by; beside judgements within one corpus they would contradict them.
+//! classes, and these before plain labels. What is known of the classes beside comparisons, and a taxonomy beside
+//! orderings, is what rows are split and evaluated by, and what `qwise` can learn from as well
+//! (`class_weight`); beside judgements it would contradict them.
 
 use super::Dataset;
 use crate::data::{CorpusRef, Groups, Interruptible, IntoCorpus, Narrowing, RowId, Storage};
@@ -148,34 +149,47 @@ impl<'a> DatasetBuilder<'a> {
         {
             return Err(Error::shape("labels", rows, labels.len()));
         }
-        let needed = |labels: Option<Labels>| labels.ok_or(Error::Unsupervised);
-        let mut evaluation_labels = None;
+        let mut classes = Vec::new();
+        if let Some(orderings) = self.orderings {
+            let labels = self.labels.clone().ok_or(Error::Unsupervised)?;
+            classes.push(Supervision::Orderings(Orderings::new(labels, orderings)?));
+        }
+        if let Some(tree) = self.tree {
+            let labels = self.labels.clone().ok_or(Error::Unsupervised)?;
+            classes.push(Supervision::Taxonomy(Taxonomy::new(labels, tree)?));
+        }
+        if let (Some(labels), true) = (self.labels, classes.is_empty()) {
+            classes.push(Supervision::Labels(labels));
+        }
+        let mut class_supervision = Vec::new();
         let supervision = if let Some(lines) = self.judgements {
+            let told_twice = match classes.first() {
+                Some(Supervision::Labels(_)) => queries.is_none(),
+                found => found.is_some(),
+            };
+            if told_twice {
+                return Err(Error::Data(
+                    "classes and relevance judgements both say what is relevant: expected one of them"
+                        .into(),
+                ));
+            }
             Supervision::Judgements(match &queries {
                 Some(queries) => Judgements::new(queries.len(), rows, &lines)?,
-                None if self.labels.is_some() => {
-                    return Err(Error::Data(
-                        "labels and relevance judgements both say what is relevant: expected one \
-                         of them"
-                            .into(),
-                    ));
-                }
                 None => Judgements::within_one(rows, &lines)?,
             })
         } else if self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some() {
-            evaluation_labels = self.labels;
+            class_supervision = classes;
             let [similar, dissimilar] = self.pairs.unwrap_or_default();
             let comparisons = Comparisons::new(rows)
                 .with_pairs(&similar, &dissimilar)?
                 .with_triplets(&self.triplets.unwrap_or_default())?
                 .with_quadruplets(&self.quadruplets.unwrap_or_default())?;
             Supervision::Comparisons(comparisons)
-        } else if let Some(orderings) = self.orderings {
-            Supervision::Orderings(Orderings::new(needed(self.labels)?, orderings)?)
-        } else if let Some(tree) = self.tree {
-            Supervision::Taxonomy(Taxonomy::new(needed(self.labels)?, tree)?)
+        } else if classes.is_empty() {
+            return Err(Error::Unsupervised);
         } else {
-            Supervision::Labels(needed(self.labels)?)
+            class_supervision = classes.split_off(1);
+            classes.remove(0)
         };
         let stop = self.stop;
         let (items, queries) = (stoppable(items, stop), queries.map(|q| stoppable(q, stop)));
@@ -184,7 +198,7 @@ impl<'a> DatasetBuilder<'a> {
         if let Some(queries) = &mut data.queries {
             queries.groups = self.query_groups.map(Cow::Owned);
         }
-        data.evaluation_labels = evaluation_labels;
+        data.class_supervision = class_supervision;
         data.narrowing = self.narrowing;
         data.storage = self.storage;
         data.stop = self.stop;

@@ -23,7 +23,7 @@ pub use builder::DatasetBuilder;
 
 use crate::data::{Corpus, CorpusRef, Groups, IntoCorpus, Narrowing, Storage, fingerprint};
 use crate::execute::digest;
-use crate::supervision::{Labels, Relevance, Supervision};
+use crate::supervision::{Labels, Orderings, Relevance, Supervision, Tree};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -34,8 +34,9 @@ pub struct Dataset<'a> {
     items: GroupedVectors<'a>,
     queries: Option<GroupedVectors<'a>>,
     supervision: Cow<'a, Supervision>,
-    /// Labels to split and to evaluate by where the supervision has none of its own (comparisons).
-    evaluation_labels: Option<Labels>,
+    /// What is known of the rows' classes beside the supervision: to split and to evaluate by, and for methods
+    /// that combine several kinds.
+    class_supervision: Vec<Supervision>,
     narrowing: Option<Narrowing>,
     storage: Storage,
     stop: Option<&'a AtomicBool>,
@@ -114,7 +115,7 @@ impl<'a> Dataset<'a> {
             items: plain(items),
             queries: queries.map(plain),
             supervision,
-            evaluation_labels: None,
+            class_supervision: Vec::new(),
             narrowing: None,
             storage: Storage::default(),
             stop: None,
@@ -206,8 +207,46 @@ impl<'a> Dataset<'a> {
         match &*self.supervision {
             // The units are queries then, and labels would be those of rows.
             Supervision::Judgements(_) => None,
-            supervision => supervision.as_labels().or(self.evaluation_labels.as_ref()),
+            supervision => {
+                let beside = self.class_supervision.first();
+                supervision
+                    .as_labels()
+                    .or(beside.and_then(Supervision::as_labels))
+            }
         }
+    }
+
+    /// What is known of the rows' classes beside the supervision: orderings, a taxonomy or labels beside
+    /// comparisons, a taxonomy beside orderings.
+    pub fn class_supervision(&self) -> &[Supervision] {
+        &self.class_supervision
+    }
+
+    /// The tree of the classes, where there is one.
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        let mut all = std::iter::once(&*self.supervision).chain(&self.class_supervision);
+        all.find_map(|supervision| match supervision {
+            Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
+            _ => None,
+        })
+    }
+
+    /// Orderings of the classes, where there are some.
+    pub(crate) fn orderings(&self) -> Option<&Orderings> {
+        let mut all = std::iter::once(&*self.supervision).chain(&self.class_supervision);
+        all.find_map(|supervision| match supervision {
+            Supervision::Orderings(orderings) => Some(orderings),
+            _ => None,
+        })
+    }
+
+    /// A digest over all that is known of similarity.
+    pub fn supervision_fingerprint(&self) -> String {
+        let own = self.supervision.fingerprint();
+        (self.class_supervision.iter()).fold(own, |all, supervision| {
+            let both = format!("{all} {}", supervision.fingerprint());
+            blake3::hash(both.as_bytes()).to_hex().to_string()
+        })
     }
 
     /// The units that can be split: rows, or those queries that have something relevant.

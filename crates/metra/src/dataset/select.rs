@@ -32,7 +32,7 @@ impl<'a> Dataset<'a> {
     /// other supervision what it says of these rows alone.
     pub fn select(&self, units: &[u64]) -> Result<Dataset<'_>> {
         let (mut items, mut queries) = (self.items.borrowed(), None);
-        let mut evaluation_labels = None;
+        let mut class_supervision = Vec::new();
         let supervision = match (&*self.supervision, &self.queries) {
             (Supervision::Judgements(judgements), Some(asking)) => {
                 queries = Some(asking.select(units)?);
@@ -47,8 +47,8 @@ impl<'a> Dataset<'a> {
                 if !units.iter().copied().eq(0..self.items.corpus.len()) {
                     items = self.items.select(units)?;
                 }
-                let labels = self.evaluation_labels.as_ref();
-                evaluation_labels = labels.map(|labels| labels.select(units)).transpose()?;
+                let beside = self.class_supervision.iter();
+                class_supervision = beside.map(|s| s.select(units)).collect::<Result<_>>()?;
                 supervision.select(units)?
             }
         };
@@ -56,7 +56,7 @@ impl<'a> Dataset<'a> {
             items,
             queries,
             supervision: Cow::Owned(supervision),
-            evaluation_labels,
+            class_supervision,
             narrowing: self.narrowing.clone(),
             storage: self.storage.clone(),
             stop: self.stop,
@@ -102,7 +102,7 @@ impl<'a> Dataset<'a> {
             items: changed(&self.items)?,
             queries: self.queries.as_ref().map(changed).transpose()?,
             supervision: Cow::Borrowed(&self.supervision),
-            evaluation_labels: self.evaluation_labels.clone(),
+            class_supervision: self.class_supervision.clone(),
             narrowing: None,
             storage: self.storage.clone(),
             stop: self.stop,

@@ -4,7 +4,7 @@ use crate::data::Corpus;
 use crate::evaluate::{Gaussians, HierarchicalAccuracy, Measure, knn_classes};
 use crate::model::Space;
 use crate::search::top_k;
-use crate::supervision::{Labels, Supervision};
+use crate::supervision::{Labels, Orderings, Tree};
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -95,14 +95,10 @@ impl Classifier {
         space: Space,
         queries: (&dyn Corpus, &Labels),
         known: (&dyn Corpus, &Labels),
-        supervision: &Supervision,
+        (tree, orderings): (Option<&Tree>, Option<&Orderings>),
         measures: &[Measure],
     ) -> Result<Vec<Vec<f64>>> {
         Measure::check_classes(measures)?;
-        let tree = match supervision {
-            Supervision::Taxonomy(taxonomy) => Some(taxonomy.tree()),
-            _ => None,
-        };
         let hierarchical = match (tree, measures.contains(&Measure::HierarchicalAccuracy)) {
             (_, false) => None,
             (Some(tree), true) => Some(HierarchicalAccuracy::new(tree, queries.1, known.1)?),
@@ -120,7 +116,7 @@ impl Classifier {
                 Gaussians::fit(known.0, known.1, share)?.classify(queries.0)?
             }
             Classifier::ZeroShot { share } => {
-                let Supervision::Orderings(orderings) = supervision else {
+                let Some(orderings) = orderings else {
                     let expected = "gaussian or knn, where no orderings of classes are given";
                     return Err(Error::parameter("classifier", expected, self));
                 };
@@ -158,7 +154,7 @@ mod tests {
     use super::*;
     use crate::data::MemoryCorpus;
     use crate::linalg::RowBuf;
-    use crate::supervision::{ClassOrdering, Orderings, Taxonomy, Tree};
+    use crate::supervision::ClassOrdering;
 
     #[test]
     fn names_come_back() {
@@ -188,19 +184,18 @@ mod tests {
         let query_labels = Labels::from_names(&["c", "a", "b", "c"]).unwrap();
         for classifier in ["gaussian", "gaussian:1", "knn:1"] {
             let classifier: Classifier = classifier.parse().unwrap();
-            let judge = |supervision: &Supervision, measures: &[Measure]| {
+            let judge = |tree: Option<&Tree>, measures: &[Measure]| {
                 classifier.judge(
                     Space::SquaredL2,
                     (&queries, &query_labels),
                     (&known, &known_labels),
-                    supervision,
+                    (tree, None),
                     measures,
                 )
             };
-            let plain = Supervision::labels(known_labels.clone());
-            let right = judge(&plain, &[Measure::Accuracy]).unwrap();
+            let right = judge(None, &[Measure::Accuracy]).unwrap();
             assert_eq!(right, [[1.0, 0.0, 1.0, 0.0]]);
-            assert!(judge(&plain, &[Measure::Auc]).is_err());
+            assert!(judge(None, &[Measure::Auc]).is_err());
             // root > (pair > (a, b), c), heights 2 and 1: a taken for b loses a half, c for b all.
             let edges = [
                 ("a", "pair"),
@@ -210,28 +205,27 @@ mod tests {
             ];
             let tree = Tree::from_edges(&edges).unwrap();
             let both = [Measure::HierarchicalAccuracy, Measure::Accuracy];
-            let taxonomy = Taxonomy::new(known_labels.clone(), tree).unwrap();
-            let values = judge(&Supervision::Taxonomy(taxonomy), &both).unwrap();
+            let values = judge(Some(&tree), &both).unwrap();
             assert_eq!(values, [[1.0, 0.5, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]]);
-            let error = judge(&plain, &both).unwrap_err().to_string();
+            let error = judge(None, &both).unwrap_err().to_string();
             assert!(error.contains("no taxonomy"), "{error}");
         }
         // b around 0 and c around 10 by an attribute of which a has less: it lies at −10.
         let ordering = ClassOrdering::parse("size", "a<b<c").unwrap();
         let all_labels = Labels::from_names(&["a", "b", "c"]).unwrap();
         let orderings = Orderings::new(all_labels, vec![ordering]).unwrap();
-        let judge = |supervision: &Supervision| {
+        let judge = |orderings: Option<&Orderings>| {
             Classifier::ZeroShot { share: 1.0 }.judge(
                 Space::SquaredL2,
                 (&line(&[9.0, -7.0, 1.0, 2.0]), &query_labels),
                 (&known, &known_labels),
-                supervision,
+                (None, orderings),
                 &[Measure::Accuracy],
             )
         };
-        let right = judge(&Supervision::Orderings(orderings)).unwrap();
+        let right = judge(Some(&orderings)).unwrap();
         assert_eq!(right, [[1.0, 1.0, 1.0, 0.0]]);
-        let error = judge(&Supervision::labels(known_labels.clone())).unwrap_err();
+        let error = judge(None).unwrap_err();
         assert!(error.to_string().contains("no orderings"), "{error}");
     }
 }

@@ -125,7 +125,7 @@ impl<'a> Experiment<'a> {
             data: DataFacts {
                 text: dataset.supervision().describe(),
                 fingerprint: dataset.fingerprint()?.to_owned(),
-                supervision: dataset.supervision().fingerprint(),
+                supervision: dataset.supervision_fingerprint(),
             },
             dataset,
             splits,

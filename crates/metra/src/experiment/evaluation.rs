@@ -3,6 +3,7 @@
 use super::protocol::{EvaluationSettings, Protocol, check_rerank};
 use super::retrieval_task::RetrievalTask;
 use super::scores::Scores;
+use super::verdicts::SeenKind;
 use crate::data::{Corpus, Interruptible};
 use crate::dataset::Dataset;
 use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked};
@@ -95,7 +96,7 @@ impl Dataset<'_> {
                             *space,
                             part,
                             (&known, &known_labels),
-                            self.supervision(),
+                            (self.tree(), self.orderings()),
                             &settings.measures,
                         );
                         match (found, scores) {
@@ -115,10 +116,10 @@ impl Dataset<'_> {
     }
 
     /// What training had seen, or not, of the queries that [`Dataset::seen_queries`] tells apart.
-    pub(super) fn seen_kind(&self) -> &'static str {
+    pub(super) fn seen_kind(&self) -> SeenKind {
         match self.supervision() {
-            Supervision::Orderings(_) => "classes",
-            _ => "items",
+            Supervision::Orderings(_) => SeenKind::Classes,
+            _ => SeenKind::Items,
         }
     }
 

@@ -121,6 +121,7 @@ mod tests {
     use super::*;
     use crate::data::synthetic::Nuisance;
     use crate::evaluate::{Evaluation, Measure};
+    use crate::experiment::SeenKind;
     use crate::supervision::{Comparisons, Judgement, Labels};
 
     /// Rows in classes of 7, or judgements that share an item two by two.
@@ -226,7 +227,7 @@ mod tests {
                 scores
             };
             let seen = Some(seen.iter().copied().collect());
-            Verdicts::new(scores(base), scores(learned), (seen, "items"), 1).unwrap()
+            Verdicts::new(scores(base), scores(learned), (seen, SeenKind::Items), 1).unwrap()
         };
         let folds = [
             fold(&[11, 21, 31], &[0.0, 0.0, 1.0], &[1.0, 1.0, 1.0], &[11]),

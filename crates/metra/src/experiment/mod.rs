@@ -41,4 +41,4 @@ pub use scores::Scores;
 pub use slicing::Slicing;
 pub use study::{Chosen, Trial};
 pub use train::SplitResult;
-pub use verdicts::Verdicts;
+pub use verdicts::{SeenKind, Verdicts};

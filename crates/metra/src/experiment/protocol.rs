@@ -108,10 +108,9 @@ impl Protocol {
     }
 
     /// The same, with what a class tree adds for classes found.
-    pub fn measures_for(self, supervision: &Supervision) -> Vec<Measure> {
+    pub fn measures_for(self, data: &Dataset<'_>) -> Vec<Measure> {
         let mut measures = self.measures();
-        let tree = matches!(supervision, Supervision::Taxonomy(_));
-        if tree && matches!(self, Protocol::Classify(_)) {
+        if data.tree().is_some() && matches!(self, Protocol::Classify(_)) {
             measures.push(Measure::HierarchicalAccuracy);
         }
         measures
@@ -162,7 +161,7 @@ impl EvaluationSettings {
     ) -> Result<(Self, Measure)> {
         check_protocol(data, protocol)?;
         if measures.is_empty() {
-            measures = protocol.measures_for(data.supervision());
+            measures = protocol.measures_for(data);
         }
         let criterion = criterion.unwrap_or_else(|| protocol.criterion());
         if !measures.contains(&criterion) {

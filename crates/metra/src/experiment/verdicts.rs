@@ -6,6 +6,25 @@ use super::scores::Scores;
 use crate::Result;
 use crate::evaluate::{Comparison, Measure, Verdict};
 use std::collections::BTreeSet;
+use std::fmt;
+
+/// What of a query training may have seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenKind {
+    /// Its relevant items.
+    Items,
+    /// Its class.
+    Classes,
+}
+
+impl fmt::Display for SeenKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SeenKind::Items => "items",
+            SeenKind::Classes => "classes",
+        })
+    }
+}
 
 /// Base and learned on the test part.
 pub struct Verdicts {
@@ -22,15 +41,15 @@ pub struct Verdicts {
     pub unseen: Vec<(Measure, Comparison)>,
     /// The queries of `seen`; `None` without such.
     pub(super) seen_queries: Option<BTreeSet<u64>>,
-    /// What training had seen of them: items or classes.
-    pub kind: &'static str,
+    /// What training had seen of them.
+    pub kind: SeenKind,
 }
 
 impl Verdicts {
     pub(super) fn new(
         base: Scores,
         learned: Scores,
-        (seen_queries, kind): (Option<BTreeSet<u64>>, &'static str),
+        (seen_queries, kind): (Option<BTreeSet<u64>>, SeenKind),
         seed: u64,
     ) -> Result<Self> {
         let compare = |base: &Scores, learned: &Scores| -> Result<Vec<(Measure, Comparison)>> {
@@ -49,7 +68,7 @@ impl Verdicts {
             }
         }
         // Rows of seen classes alone, or of unseen ones, are all rows.
-        if kind == "classes" && (seen.is_empty() || unseen.is_empty()) {
+        if kind == SeenKind::Classes && (seen.is_empty() || unseen.is_empty()) {
             (seen, unseen) = (Vec::new(), Vec::new());
         }
         Ok(Verdicts {
@@ -151,7 +170,7 @@ mod tests {
             seen: Vec::new(),
             unseen: gain(unseen.0, unseen.1),
             seen_queries: None,
-            kind: "items",
+            kind: SeenKind::Items,
         };
         (verdicts.decision(MEASURE), verdicts.conclusion(MEASURE))
     }

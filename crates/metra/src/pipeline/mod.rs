@@ -207,7 +207,7 @@ impl Pipeline {
         let all = (
             (self.describe(), self.space.map(|space| space.to_string())),
             (run.seed, run.last_step, run.fit, validated),
-            (data.fingerprint()?, data.supervision().fingerprint()),
+            (data.fingerprint()?, data.supervision_fingerprint()),
         );
         Ok(*blake3::hash(&encode(&all)?).as_bytes())
     }
@@ -244,7 +244,7 @@ impl Pipeline {
             prepare: self.recipe.to_string(),
             seed,
             data: data.fingerprint()?.to_owned(),
-            supervision: data.supervision().fingerprint(),
+            supervision: data.supervision_fingerprint(),
             facts: fitted.facts,
             held_out,
             refit: false,

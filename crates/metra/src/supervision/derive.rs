@@ -8,12 +8,12 @@
 //! | similar pairs | symmetric; unlisted is irrelevant | – | drawn: similar, unlisted | of the triplets |
 //! | triplets | – | – | as given | D(a, near) < D(a, far) |
 //! | quadruplets | – | – | – | as given |
-//! | orderings | by their labels | yes | by their labels | attribute differences |
+//! | orderings | by their labels | yes | by their labels | drawn: less apart in no attribute more, in one less |
 //! | taxonomy | by their labels | yes | by their labels | same class < sibling < cousin |
 //!
 //! A triplet is a quadruplet whose pairs share a row. Nothing is ever listed that can be drawn.
 
-use super::{Comparisons, Quadruplet, Relevance, Supervision, Taxonomy};
+use super::{Comparisons, Labels, Orderings, Quadruplet, Relevance, Supervision};
 use crate::data::RowId;
 use crate::random::Stream;
 use crate::{Error, Result};
@@ -34,7 +34,17 @@ pub fn quadruplets(supervision: &Supervision, count: usize, seed: u64) -> Result
             }
             Ok(all)
         }
-        Supervision::Taxonomy(taxonomy) => Ok(by_kinship(taxonomy, count, seed)),
+        Supervision::Taxonomy(taxonomy) => {
+            let mut random = Stream::new(seed, "quadruplets of taxonomy", 0);
+            let is_nearer =
+                |class, near, far| taxonomy.kinship(class, near) < taxonomy.kinship(class, far);
+            Ok(by_class(taxonomy.labels(), is_nearer, count, &mut random))
+        }
+        Supervision::Orderings(orderings) => {
+            let mut random = Stream::new(seed, "quadruplets of orderings", 0);
+            let is_nearer = |class, near, far| is_less_apart(orderings, class, near, far);
+            Ok(by_class(orderings.labels(), is_nearer, count, &mut random))
+        }
         other => match other.relevance() {
             Some(relevance) if relevance.within() => Ok(drawn(relevance, count, seed)),
             _ => Err(Error::Supervision {
@@ -96,10 +106,31 @@ fn drawn(relevance: &dyn Relevance, count: usize, seed: u64) -> Vec<Quadruplet> 
         .collect()
 }
 
-/// Draws (i, j) and (i, k) with i, j closer kin than i, k: same class before sibling before cousin.
-fn by_kinship(taxonomy: &Taxonomy, count: usize, seed: u64) -> Vec<Quadruplet> {
-    let labels = taxonomy.labels();
-    let mut random = Stream::new(seed, "quadruplets of taxonomy", 0);
+/// Whether a class is less apart from `near` than from `far` by its levels: in no attribute more, and in one less.
+/// Attributes that do not order all three say nothing.
+fn is_less_apart(orderings: &Orderings, class: u32, near: u32, far: u32) -> bool {
+    let mut less = false;
+    for attribute in 0..orderings.attributes() {
+        let level = |class| orderings.level(attribute, class);
+        let (Some(own), Some(near), Some(far)) = (level(class), level(near), level(far)) else {
+            continue;
+        };
+        match own.abs_diff(near).cmp(&own.abs_diff(far)) {
+            std::cmp::Ordering::Greater => return false,
+            std::cmp::Ordering::Less => less = true,
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    less
+}
+
+/// Draws (i, j) and (i, k) such that the class of j is nearer to that of i than the class of k.
+fn by_class(
+    labels: &Labels,
+    is_nearer: impl Fn(u32, u32, u32) -> bool,
+    count: usize,
+    random: &mut Stream,
+) -> Vec<Quadruplet> {
     let rows = labels.len() as u64;
     let classes = labels.classes() as u64;
     let mut all = Vec::with_capacity(count);
@@ -120,11 +151,11 @@ fn by_kinship(taxonomy: &Taxonomy, count: usize, seed: u64) -> Vec<Quadruplet> {
             random.below(classes) as u32
         };
         let far_class = random.below(classes) as u32;
-        if taxonomy.kinship(class, near_class) >= taxonomy.kinship(class, far_class) {
+        if !is_nearer(class, near_class, far_class) {
             continue;
         }
-        let near = of_class(near_class, &mut random);
-        let far = of_class(far_class, &mut random);
+        let near = of_class(near_class, random);
+        let far = of_class(far_class, random);
         if near != anchor {
             all.push(as_quadruplet(&[anchor, near, far]));
         }
@@ -135,7 +166,7 @@ fn by_kinship(taxonomy: &Taxonomy, count: usize, seed: u64) -> Vec<Quadruplet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervision::{Labels, Tree};
+    use crate::supervision::{ClassOrdering, Taxonomy, Tree};
 
     #[test]
     fn triplets_of_labels_are_true() {
@@ -155,7 +186,7 @@ mod tests {
         let tree = Tree::from_edges(&[("a", "x"), ("b", "x"), ("c", "y"), ("x", "r"), ("y", "r")]);
         let labels = Labels::from_names(&["a", "a", "b", "b", "c", "c"]).unwrap();
         let taxonomy = Taxonomy::new(labels, tree.unwrap()).unwrap();
-        let all = by_kinship(&taxonomy, 600, 1);
+        let all = quadruplets(&Supervision::Taxonomy(taxonomy.clone()), 600, 1).unwrap();
         assert_eq!(all.len(), 600);
         let class = |row: RowId| taxonomy.labels().of()[row as usize];
         let mut levels = std::collections::BTreeMap::new();
@@ -177,5 +208,27 @@ mod tests {
         let comparisons = Comparisons::new(3).with_triplets(&[[0, 1, 2]]).unwrap();
         let all = quadruplets(&Supervision::Comparisons(comparisons), 10, 1).unwrap();
         assert_eq!((all[0].near, all[0].far, all.len()), ([0, 1], [0, 2], 1));
+    }
+
+    #[test]
+    fn classes_less_apart_come_before_those_more_apart() {
+        // a, b, c, d at 0, 1, 2, 2 by size and 0, 2, 1, 3 by colour; e is not ordered by colour.
+        let orderings = Orderings::new(
+            Labels::from_names(&["a", "b", "c", "d", "e"]).unwrap(),
+            vec![
+                ClassOrdering::parse("size", "a<b<c~d<e").unwrap(),
+                ClassOrdering::parse("colour", "a<c<b<d").unwrap(),
+            ],
+        )
+        .unwrap();
+        let is_nearer = |class, near, far| is_less_apart(&orderings, class, near, far);
+        // From a: b is nearer than d in both; b and c each in one; itself is nearer than all.
+        assert!(is_nearer(0, 1, 3) && !is_nearer(0, 3, 1));
+        assert!(!is_nearer(0, 1, 2) && !is_nearer(0, 2, 1));
+        assert!((1..5).all(|far| is_nearer(0, 0, far)));
+        // c and d have one size and differ in colour; of e only the size is known.
+        assert!(is_nearer(0, 2, 3) && is_nearer(0, 3, 4) && !is_nearer(0, 2, 2));
+        let drawn = quadruplets(&Supervision::Orderings(orderings.clone()), 300, 1).unwrap();
+        assert_eq!(drawn.len(), 300);
     }
 }

@@ -235,7 +235,7 @@ impl Eval {
         );
         let judging = EvaluationSettings {
             protocol,
-            measures: self.measures_or(protocol.measures_for(data.supervision())),
+            measures: self.measures_or(protocol.measures_for(data)),
             ties: self.ties,
             tie_rank,
             gain: self.gain,

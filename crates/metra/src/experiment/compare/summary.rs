@@ -12,6 +12,7 @@ use crate::experiment::repeat::MeanAndDeviation;
 use crate::experiment::scores::Scores;
 use crate::experiment::study::Chosen;
 use crate::experiment::train::SplitResult;
+use crate::experiment::verdicts::SeenKind;
 use crate::model::Space;
 use crate::training::Recipe;
 use crate::{Error, Result};
@@ -514,7 +515,7 @@ impl Compared<'_, '_> {
                 gain,
             });
         }
-        if kind == "classes" && found.len() < 2 {
+        if kind == SeenKind::Classes && found.len() < 2 {
             found.clear();
         }
         Ok(found)

@@ -59,6 +59,8 @@ impl Features {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Constraint {
     Quadruplet(Quadruplet),
+    /// A quadruplet drawn from what is known of classes beside given comparisons.
+    OfClasses(Quadruplet),
     Similar([RowId; 2]),
     Dissimilar([RowId; 2]),
 }
@@ -66,7 +68,7 @@ pub(super) enum Constraint {
 impl Constraint {
     fn margin(&self) -> f64 {
         match self {
-            Constraint::Quadruplet(q) if !q.strict => 0.0,
+            Constraint::Quadruplet(q) | Constraint::OfClasses(q) if !q.strict => 0.0,
             _ => 1.0,
         }
     }
@@ -74,7 +76,7 @@ impl Constraint {
     /// The pair that must be far and the pair that must be near; a pair alone stands twice.
     fn pairs(&self) -> [[RowId; 2]; 2] {
         match self {
-            Constraint::Quadruplet(q) => [q.far, q.near],
+            Constraint::Quadruplet(q) | Constraint::OfClasses(q) => [q.far, q.near],
             Constraint::Similar(pair) | Constraint::Dissimilar(pair) => [*pair, *pair],
         }
     }
@@ -87,8 +89,20 @@ pub(super) struct Costs {
     pub(super) lambda: f64,
     /// Of a quadruplet's loss.
     pub(super) quadruplet: f64,
+    /// Of the loss of a quadruplet that was drawn from classes.
+    pub(super) of_classes: f64,
     /// Of a pair's loss.
     pub(super) pair: f64,
+}
+
+impl Costs {
+    pub(super) fn of(&self, constraint: &Constraint) -> f64 {
+        match constraint {
+            Constraint::Quadruplet(_) => self.quadruplet,
+            Constraint::OfClasses(_) => self.of_classes,
+            Constraint::Similar(_) | Constraint::Dissimilar(_) => self.pair,
+        }
+    }
 }
 
 /// All that rows z are made from.
@@ -131,7 +145,7 @@ impl Source<'_> {
             let row = |place: usize| gathered.row(4 * number + place);
             let psi = &mut z[..count];
             let threshold = match constraint {
-                Constraint::Quadruplet(_) => {
+                Constraint::Quadruplet(_) | Constraint::OfClasses(_) => {
                     self.features.add(self.factor, row(0), row(1), psi);
                     self.features.add(-self.factor, row(2), row(3), psi);
                     0.0
@@ -199,13 +213,6 @@ impl<'a> ConstraintLoss<'a> {
         })
     }
 
-    fn cost(&self, constraint: &Constraint) -> f64 {
-        match constraint {
-            Constraint::Quadruplet(_) => self.costs.quadruplet,
-            Constraint::Similar(_) | Constraint::Dissimilar(_) => self.costs.pair,
-        }
-    }
-
     /// Work on blocks of constraints with their rows z side by side; take results in order.
     fn each_block<T: Send>(
         &self,
@@ -270,7 +277,7 @@ impl Objective for ConstraintLoss<'_> {
                 let mut bends = Vec::with_capacity(BLOCK);
                 for (place, z) in rows.chunks_exact(width).enumerate() {
                     let constraint = &self.constraints[start + place];
-                    let (margin, cost) = (constraint.margin(), self.cost(constraint));
+                    let (margin, cost) = (constraint.margin(), self.costs.of(constraint));
                     let t = dot(z, point);
                     value += cost * self.hinge.value(margin, t);
                     add_scaled(cost * self.hinge.slope(margin, t), z, &mut sum);

@@ -20,7 +20,13 @@ fn constraints(count: usize, rows: u64, pairs: bool) -> Vec<Constraint> {
     let mut random = Stream::new(2, "constraints test", 0);
     let mut row = || random.below(rows);
     let mut all: Vec<Constraint> = (0..count)
-        .map(|n| quadruplet([row(), row()], [row(), row()], n % 3 > 0))
+        .map(|n| {
+            let (near, far, strict) = ([row(), row()], [row(), row()], n % 3 > 0);
+            match n % 5 {
+                0 => Constraint::OfClasses(Quadruplet { near, far, strict }),
+                _ => quadruplet(near, far, strict),
+            }
+        })
         .collect();
     if pairs {
         all.extend((0..count / 2).map(|_| Constraint::Similar([row(), row()])));
@@ -32,6 +38,7 @@ fn constraints(count: usize, rows: u64, pairs: bool) -> Vec<Constraint> {
 const COSTS: Costs = Costs {
     lambda: 0.05,
     quadruplet: 0.02,
+    of_classes: 0.01,
     pair: 0.03,
 };
 
@@ -86,6 +93,7 @@ fn strict_and_light_by_hand() {
     let costs = Costs {
         lambda: 0.1,
         quadruplet: 2.0,
+        of_classes: 0.0,
         pair: 0.0,
     };
     let value = |strict, w: f64| {

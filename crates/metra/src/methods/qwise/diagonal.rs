@@ -43,7 +43,8 @@ const SCALE: usize = 1024;
 
 impl Task<'_> {
     pub(super) fn solve(&self, constraints: &[Constraint]) -> Result<Weights> {
-        let pairs = (constraints.iter()).any(|c| !matches!(c, Constraint::Quadruplet(_)));
+        let pairs = (constraints.iter())
+            .any(|c| matches!(c, Constraint::Similar(_) | Constraint::Dissimilar(_)));
         let plain = Source {
             corpus: self.corpus,
             features: self.features,
@@ -180,6 +181,7 @@ mod tests {
             costs: Costs {
                 lambda: 1e-3,
                 quadruplet: 1.0 / 900.0,
+                of_classes: 0.0,
                 pair: 1.0,
             },
             active,

@@ -7,7 +7,6 @@
 //! A = X M, a distance is a product of two differences of rows, and the gradient is XᵀY with Y the
 //! weighted differences added up row by row.
 
-use super::constraints::Costs;
 use super::hinge::Hinge;
 use crate::linalg::Symmetric;
 use crate::optimize::{Composite, ProximalGradient, ProximalMinimum};
@@ -22,8 +21,9 @@ pub(super) struct FullLoss<'a> {
     /// dim × rows, so that a vector is one range of memory.
     rows: Mat<f64>,
     hinge: Hinge,
-    costs: Costs,
-    quadruplets: Vec<Quadruplet>,
+    lambda: f64,
+    /// With the cost of each.
+    quadruplets: Vec<(Quadruplet, f64)>,
     /// Set by another thread to end the search.
     stop: Option<&'a AtomicBool>,
 }
@@ -32,13 +32,13 @@ impl<'a> FullLoss<'a> {
     pub(super) fn new(
         rows: Mat<f64>,
         hinge: Hinge,
-        costs: Costs,
-        quadruplets: Vec<Quadruplet>,
+        lambda: f64,
+        quadruplets: Vec<(Quadruplet, f64)>,
     ) -> Self {
         FullLoss {
             rows,
             hinge,
-            costs,
+            lambda,
             quadruplets,
             stop: None,
         }
@@ -92,12 +92,12 @@ impl Composite for FullLoss<'_> {
             plain.iter().zip(&other).map(|(a, b)| a * b).sum()
         };
         let mut value = 0.0;
-        for q in &self.quadruplets {
+        for (q, cost) in &self.quadruplets {
             let margin = f64::from(u8::from(q.strict));
             let near = distance(q.near, &mut plain);
             let t = distance(q.far, &mut plain) - near;
-            value += self.costs.quadruplet * self.hinge.value(margin, t);
-            let slope = self.costs.quadruplet * self.hinge.slope(margin, t);
+            value += cost * self.hinge.value(margin, t);
+            let slope = cost * self.hinge.slope(margin, t);
             if slope == 0.0 {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Composite for FullLoss<'_> {
         let matrix = MatRef::from_column_major_slice(point, dim, dim).to_owned();
         let eigen = Symmetric::new(matrix)?.eigen()?;
         let lowered: Vec<f64> = (eigen.values.iter())
-            .map(|v| (v - length * self.costs.lambda).max(0.0))
+            .map(|v| (v - length * self.lambda).max(0.0))
             .collect();
         let rank = lowered.iter().take_while(|v| **v > 0.0).count();
         let left = Mat::from_fn(dim, rank, |row, k| eigen.vectors[(row, k)] * lowered[k]);
@@ -148,7 +148,7 @@ impl Composite for FullLoss<'_> {
                 point[column * dim + row] = rebuilt[(a, b)];
             }
         }
-        Ok(self.costs.lambda * lowered.iter().sum::<f64>())
+        Ok(self.lambda * lowered.iter().sum::<f64>())
     }
 }
 
@@ -174,19 +174,15 @@ mod tests {
         let quadruplets = (0..40)
             .map(|n| {
                 let mut row = || random.below(15);
-                Quadruplet {
+                let quadruplet = Quadruplet {
                     near: [row(), row()],
                     far: [row(), row()],
                     strict: n % 4 > 0,
-                }
+                };
+                (quadruplet, f64::from(1 + n % 2) / 60.0)
             })
             .collect();
-        let costs = Costs {
-            lambda: 0.03,
-            quadruplet: 1.0 / 40.0,
-            pair: 0.0,
-        };
-        FullLoss::new(rows, Hinge::rounded(h), costs, quadruplets)
+        FullLoss::new(rows, Hinge::rounded(h), 0.03, quadruplets)
     }
 
     #[test]
@@ -228,14 +224,14 @@ mod tests {
         for _ in 0..30_000 {
             value = slow.smooth(&point, &mut gradient).unwrap();
             for k in 0..16 {
-                let trace = if k % 5 == 0 { slow.costs.lambda } else { 0.0 };
+                let trace = if k % 5 == 0 { slow.lambda } else { 0.0 };
                 point[k] -= 0.01 * (gradient[k] + trace);
             }
             // A step of length 0 of the proximal map is the projection alone.
             let _ = slow.proximal(&mut point, 0.0).unwrap();
         }
         let trace: f64 = (0..4).map(|k| point[5 * k]).sum();
-        value += slow.costs.lambda * trace;
+        value += slow.lambda * trace;
         assert!(
             (found.value - value).abs() < 1e-6,
             "{} {value}",

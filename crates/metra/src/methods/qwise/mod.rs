@@ -61,8 +61,8 @@ impl Choice for QwiseForm {
 
 parameters! {
     /// Weights of columns, of blocks of columns, or a whole matrix, from statements that one pair
-    /// is nearer than another: given quadruplets and triplets, or drawn from labels, judgements, a
-    /// taxonomy or similar pairs; pairs said to be similar and dissimilar join in with a learned
+    /// is nearer than another: given quadruplets and triplets, or drawn from labels, judgements,
+    /// orderings, a taxonomy or similar pairs; pairs said to be similar and dissimilar join in with a learned
     /// threshold. Diagonal and blocks: O(constraints·d + d³) a Newton step, memory O(d²) plus at
     /// most 64 MB, few parameters and so little overfitting. Full: O(constraints·d + n·d² + d³) a
     /// step with the rows that are named in memory. Use it where comparisons are what you have, or
@@ -81,6 +81,10 @@ parameters! {
         cost: f64 = 0.0 => Bound::AtLeast(0.0),
         /// Weight of a similar or dissimilar pair relative to a quadruplet.
         pair_cost: f64 = 1.0 => Bound::Above(0.0),
+        /// Weight of what is known of the classes (labels, orderings, a taxonomy) beside the supervision,
+        /// relative to all of the supervision: `count` quadruplets are drawn from it. 0 leaves it to splitting and
+        /// evaluation.
+        class_weight: f64 = 0.0 => Bound::AtLeast(0.0),
         /// Half-width h of the smoothed part of the hinge.
         smoothing: f64 = 0.05 => Bound::Above(0.0),
         /// Number of quadruplets to sample if none are given.
@@ -116,6 +120,7 @@ impl Method for Qwise {
         SupervisionKind::SimilarPairs,
         SupervisionKind::Triplets,
         SupervisionKind::Quadruplets,
+        SupervisionKind::Orderings,
         SupervisionKind::Taxonomy,
     ];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
@@ -172,7 +177,8 @@ impl Method for Qwise {
 }
 
 impl Qwise {
-    /// What the supervision says, as constraints: what is given, or drawn triplets.
+    /// What the supervision says, as constraints: what is given, or drawn triplets. What is known of classes beside
+    /// it joins in where it has a weight.
     fn constraints(&self, data: &Dataset<'_>, seed: u64) -> Result<Vec<Constraint>> {
         let supervision = data.supervision();
         let mut all: Vec<Constraint> = match supervision {
@@ -190,37 +196,42 @@ impl Qwise {
                     .map(Constraint::Quadruplet)
                     .collect()
             }
+            // Dissimilar pairs were said: pairs speak for themselves, by a threshold, and no
+            // unlisted pair is taken for dissimilar.
+            Supervision::Comparisons(given) if !given.dissimilar().is_empty() => {
+                let quadruplets = derive::stated_quadruplets(given).into_iter();
+                let similar = given.similar().iter().copied();
+                let dissimilar = given.dissimilar().iter().copied();
+                (quadruplets.map(Constraint::Quadruplet))
+                    .chain(similar.map(Constraint::Similar))
+                    .chain(dissimilar.map(Constraint::Dissimilar))
+                    .collect()
+            }
             _ => (derive::quadruplets(supervision, self.count, seed)?.into_iter())
                 .map(Constraint::Quadruplet)
                 .collect(),
         };
-        if let Supervision::Comparisons(comparisons) = supervision
-            && !comparisons.dissimilar().is_empty()
-        {
-            // Dissimilar pairs were said: pairs speak for themselves, by a threshold, and no
-            // unlisted pair is taken for dissimilar.
-            all = (derive::stated_quadruplets(comparisons).into_iter())
-                .map(Constraint::Quadruplet)
-                .collect();
-            all.extend(
-                comparisons
-                    .similar()
-                    .iter()
-                    .map(|p| Constraint::Similar(*p)),
-            );
-            all.extend(
-                comparisons
-                    .dissimilar()
-                    .iter()
-                    .map(|p| Constraint::Dissimilar(*p)),
-            );
-        }
         if all.is_empty() {
             return Err(data.unusable(
                 "qwise",
-                "quadruplets, triplets or pairs, or labels, judgements or a taxonomy from which \
-                 some can be drawn",
+                "quadruplets, triplets or pairs, or labels, judgements, orderings or a taxonomy from \
+                 which some can be drawn",
             ));
+        }
+        if self.class_weight > 0.0 {
+            if data.class_supervision().is_empty() {
+                let expected =
+                    "0 where no labels, orderings or taxonomy stand beside the supervision";
+                return Err(Error::parameter(
+                    "class_weight",
+                    expected,
+                    self.class_weight,
+                ));
+            }
+            for classes in data.class_supervision() {
+                let drawn = derive::quadruplets(classes, self.count, seed)?;
+                all.extend(drawn.into_iter().map(Constraint::OfClasses));
+            }
         }
         Ok(all)
     }
@@ -229,16 +240,22 @@ impl Qwise {
         Hinge::rounded(self.smoothing)
     }
 
-    /// λ and the cost of each loss: mean loss with lambda, or ½|w|² with C.
-    fn costs(&self, count: usize) -> Costs {
+    /// λ and the cost of each loss: mean loss with lambda, or ½|w|² with C. What was drawn from classes beside
+    /// the supervision counts as `class_weight` times all the rest.
+    fn costs(&self, constraints: &[Constraint]) -> Costs {
+        let is_of_classes = |c: &&Constraint| matches!(c, Constraint::OfClasses(_));
+        let of_classes = constraints.iter().filter(is_of_classes).count();
+        let given = (constraints.len() - of_classes) as f64;
+        let total = given * (1.0 + self.class_weight);
         let (lambda, quadruplet) = if self.cost > 0.0 {
             (0.5, self.cost)
         } else {
-            (self.lambda, 1.0 / count as f64)
+            (self.lambda, 1.0 / total)
         };
         Costs {
             lambda,
             quadruplet,
+            of_classes: quadruplet * self.class_weight * given / of_classes.max(1) as f64,
             pair: quadruplet * self.pair_cost,
         }
     }
@@ -254,7 +271,7 @@ impl Qwise {
             corpus,
             features,
             hinge: self.hinge(),
-            costs: self.costs(constraints.len()),
+            costs: self.costs(constraints),
             active: self.active,
             seed: run.seed,
         };
@@ -278,9 +295,12 @@ impl Qwise {
         constraints: &[Constraint],
         run: &mut Run<'_>,
     ) -> Result<Map> {
-        let mut quadruplets: Vec<Quadruplet> = (constraints.iter())
-            .filter_map(|c| match c {
-                Constraint::Quadruplet(q) => Some(*q),
+        let costs = self.costs(constraints);
+        let mut quadruplets: Vec<(Quadruplet, f64)> = (constraints.iter())
+            .filter_map(|constraint| match constraint {
+                Constraint::Quadruplet(q) | Constraint::OfClasses(q) => {
+                    Some((*q, costs.of(constraint)))
+                }
                 Constraint::Similar(_) | Constraint::Dissimilar(_) => None,
             })
             .collect();
@@ -293,11 +313,11 @@ impl Qwise {
         }
         // Only rows that are named are read and kept.
         let mut named: Vec<RowId> = (quadruplets.iter())
-            .flat_map(|q| [q.near, q.far].concat())
+            .flat_map(|(q, _)| [q.near, q.far].concat())
             .collect();
         named.sort_unstable();
         named.dedup();
-        for q in &mut quadruplets {
+        for (q, _) in &mut quadruplets {
             for row in q.near.iter_mut().chain(&mut q.far) {
                 *row = named.binary_search(row).unwrap_or(0) as RowId;
             }
@@ -315,8 +335,7 @@ impl Qwise {
         let scale = mean_distance(&rows, &quadruplets)?;
         run.facts.insert("scale".into(), scale);
         let rows = Mat::from_fn(rows.nrows(), rows.ncols(), |r, c| rows[(r, c)] / scale);
-        let costs = self.costs(quadruplets.len());
-        let mut loss = FullLoss::new(rows, self.hinge(), costs, quadruplets).until(run.stop);
+        let mut loss = FullLoss::new(rows, self.hinge(), costs.lambda, quadruplets).until(run.stop);
         let (matrix, found) = loss.solve(self.iterations)?;
         run.facts.insert("steps".into(), found.iterations as f64);
         run.facts.insert("residual".into(), found.residual);
@@ -351,9 +370,9 @@ fn columns(corpus: &dyn Corpus) -> Result<Mat<f64>> {
 }
 
 /// Root of the mean squared distance of all pairs that are compared.
-fn mean_distance(rows: &Mat<f64>, quadruplets: &[Quadruplet]) -> Result<f64> {
+fn mean_distance(rows: &Mat<f64>, quadruplets: &[(Quadruplet, f64)]) -> Result<f64> {
     let mut total = 0.0;
-    for [a, b] in quadruplets.iter().flat_map(|q| [q.near, q.far]) {
+    for [a, b] in quadruplets.iter().flat_map(|(q, _)| [q.near, q.far]) {
         let (a, b) = (rows.col_as_slice(a as usize), rows.col_as_slice(b as usize));
         total += a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
     }

@@ -6,7 +6,7 @@ use crate::data::synthetic::Nuisance;
 use crate::data::{Batch, MemoryCorpus};
 use crate::model::Chain;
 use crate::search::top_k;
-use crate::supervision::{Comparisons, Labels};
+use crate::supervision::{ClassOrdering, Comparisons, Labels, Tree};
 
 const SET: Nuisance = Nuisance {
     classes: 8,
@@ -200,4 +200,64 @@ fn what_cannot_be_used_is_named() {
         ..Qwise::default()
     };
     assert!(huge.checked().is_err());
+}
+
+/// Every kind of class supervision beside comparisons, and a taxonomy beside orderings: with as many drawn as
+/// given, a weight of 1 is the fit to the list of both.
+#[test]
+fn what_is_known_of_classes_joins_comparisons() {
+    let set = SET.rows(200);
+    let labels = Labels::from_numbers(&set.classes).unwrap();
+    let edges: Vec<(String, String)> = (0..8)
+        .map(|class: u32| (class.to_string(), format!("branch {}", class / 3)))
+        .chain((0..3).map(|branch| (format!("branch {branch}"), "root".to_owned())))
+        .collect();
+    let tree = || Tree::from_edges(&edges).unwrap();
+    let ordering = || vec![ClassOrdering::parse("size", "0<1~2<3<4<5~6~7").unwrap()];
+    let given: Vec<Quadruplet> = (0..500_u64)
+        .map(|n| derive::as_quadruplet(&[n % 200, (n * 7 + 1) % 200, (n * 13 + 2) % 200]))
+        .filter(|q| q.near[0] != q.near[1] && q.far[0] != q.far[1] && q.near != q.far)
+        .collect();
+    let builder = || Dataset::builder(&set.corpus).labels(labels.clone());
+    let compared = || builder().quadruplets(given.clone());
+    let together = [
+        compared().build(),
+        compared().taxonomy(tree()).build(),
+        compared().orderings(ordering()).build(),
+        builder().orderings(ordering()).taxonomy(tree()).build(),
+    ];
+    for (case, data) in together.into_iter().enumerate() {
+        let data = data.unwrap();
+        assert_eq!(data.class_supervision().len(), 1, "{case}");
+        for form in [QwiseForm::Diagonal, QwiseForm::Full] {
+            let settings = Qwise {
+                class_weight: 1.0,
+                count: given.len(),
+                ..small(form)
+            };
+            let fit_to = |settings: &Qwise, data: &Dataset<'_>| {
+                settings.clone().fit(data, &mut Run::new(3)).unwrap()
+            };
+            let found = fit_to(&settings, &data);
+            let mut all = derive::quadruplets(data.supervision(), given.len(), 3).unwrap();
+            let beside = &data.class_supervision()[0];
+            all.extend(derive::quadruplets(beside, given.len(), 3).unwrap());
+            let listed = Comparisons::new(200).with_quadruplets(&all).unwrap();
+            let listed = Supervision::Comparisons(listed);
+            let listed = Dataset::new(&set.corpus, &listed).unwrap();
+            let plain = Qwise {
+                class_weight: 0.0,
+                ..settings.clone()
+            };
+            assert_eq!(found, fit_to(&plain, &listed), "{case} {form:?}");
+            assert_ne!(found, fit_to(&plain, &data), "{case} {form:?}");
+        }
+    }
+    let alone = builder().build().unwrap();
+    let settings = Qwise {
+        class_weight: 1.0,
+        ..small(QwiseForm::Diagonal)
+    };
+    let error = settings.fit(&alone, &mut Run::new(3)).unwrap_err();
+    assert!(error.to_string().contains("class_weight"), "{error}");
 }
