@@ -8,9 +8,9 @@
 //! without it that comparison says so and is left out.
 
 use crate::site::{NEWS, Served, Site, WINDOW};
-use crate::{json, number, run};
+use crate::{json, number, refused, run};
 use metra::linalg::RowBuf;
-use metra_images::pages::{Browser, Described, Frame, Precision, Series};
+use metra_images::pages::{Browser, Described, Frame, Layout, Precision, Series};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -133,6 +133,21 @@ fn judge(seed: u64) -> f64 {
         whole["judged"]
     );
 
+    let regions = json(
+        folder,
+        "pages changes shots --labels labels.tsv --regions regions.csv",
+    );
+    let on_news = mass_of_regions(&regions);
+    say(&format!(
+        "  regions of the page: weights on news {on_news:.3}, AP_S AP_D MAP: Euclid {}, learned {}; found {}",
+        measures(&regions, "euclid"),
+        measures(&regions, "learned"),
+        found(&regions)
+    ));
+    assert!(on_news >= 0.9, "seed {seed}: {on_news}");
+    // Each advertisement is one region among many of the news, so that Euclid finds all changes here, too.
+    assert!(map(&regions, "learned") >= map(&regions, "euclid").max(0.99));
+
     json(folder, "pages learn first.csv -o first.safetensors");
     let later = json(
         folder,
@@ -183,9 +198,14 @@ fn judge(seed: u64) -> f64 {
 fn shoot(site: Site, folder: &Path) -> Vec<String> {
     let served = Served::start(site, 0, false).unwrap();
     let [width, height] = WINDOW;
+    let address = served.address;
+    served.show(0);
+    let line = format!(
+        "pages regions http://{address}/ -o regions.csv --no-sandbox --width {width} --height {height}"
+    );
+    json(folder, &line);
     let shoot = |version: u64| {
         served.show(version);
-        let address = served.address;
         let line = format!(
             "pages shoot http://{address}/ -o shots --no-sandbox --width {width} --height {height}"
         );
@@ -218,6 +238,24 @@ fn mass(weights: &Value) -> (f64, f64) {
     (on_news / total, f64::from(cells) / f64::from(CELLS * CELLS))
 }
 
+/// Share of the weights on regions that lie in the columns of news.
+fn mass_of_regions(found: &Value) -> f64 {
+    let (mut on_news, mut total) = (0.0, 0.0);
+    let regions = found["regions"].as_array().unwrap();
+    for (region, weight) in regions.iter().zip(found["weights"][0].as_array().unwrap()) {
+        let edge = |place: usize| region[place].as_u64().unwrap() as u32;
+        let inside = NEWS.iter().any(|[left, top, wide, high]| {
+            overlap(edge(0), edge(2), *left, *wide) == edge(2)
+                && overlap(edge(1), edge(3), *top, *high) == edge(3)
+        });
+        total += weight.as_f64().unwrap();
+        if inside {
+            on_news += weight.as_f64().unwrap();
+        }
+    }
+    on_news / total
+}
+
 fn overlap(start: u32, length: u32, other: u32, other_length: u32) -> u32 {
     (start + length)
         .min(other + other_length)
@@ -234,7 +272,10 @@ fn lmnn(site: Site, folder: &Path) -> Vec<(String, Precision)> {
     let series = Series::open(&folder.join("shots")).unwrap();
     let stop = AtomicBool::new(false);
     let frame = Frame::of(&series).unwrap();
-    let described = Described::new(&series, frame, CELLS as usize, &stop, &mut |_| {}).unwrap();
+    let described = {
+        let layout = Layout::grid(CELLS as usize, frame).unwrap();
+        Described::new(&series, frame, layout, &stop, &mut |_| {}).unwrap()
+    };
     let ids: Vec<u64> = (0..VERSIONS).collect();
     let mut rows = RowBuf::empty(described.corpus().dim());
     described.corpus().gather(&ids, &mut rows).unwrap();
@@ -305,6 +346,19 @@ fn a_page_that_does_not_come_is_an_error_and_leaves_nothing() {
     );
     let left = walk(&folder.path().join("shots"));
     assert!(left.is_empty(), "{left:?}");
+    for (address, said) in [
+        (closed, "ERR_CONNECTION_REFUSED"),
+        (
+            silent.local_addr().unwrap(),
+            "within 5 s, found none: killed",
+        ),
+    ] {
+        let line =
+            format!("pages regions http://{address}/ -o regions.csv --no-sandbox --timeout 5");
+        let error = refused(folder.path(), &line);
+        assert!(error.contains(said), "{error}");
+        assert!(!folder.path().join("regions.csv").exists());
+    }
 }
 
 /// All files below a folder.

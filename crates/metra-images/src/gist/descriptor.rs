@@ -68,7 +68,7 @@ impl Gist {
     }
 
     /// Append the numbers of a part of a picture.
-    pub(super) fn describe_region(&self, picture: &Picture, region: Region, out: &mut Vec<f32>) {
+    pub(crate) fn describe_region(&self, picture: &Picture, region: Region, out: &mut Vec<f32>) {
         let planes: &[ColourPlane] = if self.settings.colour {
             &[
                 ColourPlane::Channel(0),

@@ -46,18 +46,23 @@ impl Grid {
     /// Where a cell lies in an image, as left, top, width and height. Cells of images with fewer pixels
     /// than cells overlap, so that none is empty.
     pub fn cell(&self, row: usize, column: usize, width: u32, height: u32) -> [u32; 4] {
-        let span = |place: usize, length: u32| {
-            let edge = |place: usize| {
-                let exact = place as f64 * f64::from(length) / self.cells as f64;
-                exact.round_ties_even() as u32
-            };
-            let start = edge(place).min(length.saturating_sub(1));
-            (start, edge(place + 1).max(start + 1).min(length) - start)
-        };
-        let (left, across) = span(column.min(self.cells - 1), width);
-        let (top, down) = span(row.min(self.cells - 1), height);
-        [left, top, across, down]
+        cell(self.cells, row, column, width, height)
     }
+}
+
+/// Where a cell of a grid of `cells` × `cells` lies.
+pub(crate) fn cell(cells: usize, row: usize, column: usize, width: u32, height: u32) -> [u32; 4] {
+    let span = |place: usize, length: u32| {
+        let edge = |place: usize| {
+            let exact = place as f64 * f64::from(length) / cells as f64;
+            exact.round_ties_even() as u32
+        };
+        let start = edge(place).min(length.saturating_sub(1));
+        (start, edge(place + 1).max(start + 1).min(length) - start)
+    };
+    let (left, across) = span(column.min(cells - 1), width);
+    let (top, down) = span(row.min(cells - 1), height);
+    [left, top, across, down]
 }
 
 impl Describe for Grid {

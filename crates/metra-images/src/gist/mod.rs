@@ -17,3 +17,4 @@ mod prefilter;
 
 pub use descriptor::{Gist, GistSettings};
 pub use grid::Grid;
+pub(crate) use grid::cell;

@@ -78,7 +78,7 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// How often a running browser is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 impl Browser {
     /// The named program, or the first Chromium that is found in `PATH`.
@@ -147,6 +147,36 @@ impl Browser {
         }
     }
 
+    /// The browser with the flags that all runs share, in a group of processes of its own, so that its helpers can be
+    /// ended with it; `before` are a program and its arguments that start it.
+    pub(super) fn command(&self, profile: &Path, shot: &Shot, before: &[&str]) -> Result<Command> {
+        let mut command = match before {
+            [] => Command::new(&self.program),
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(&self.program);
+                command
+            }
+        };
+        command
+            .args(FLAGS)
+            .arg(format!("--window-size={},{}", shot.width, shot.height))
+            .arg(flag("--user-data-dir=", profile));
+        if shot.no_sandbox {
+            command.arg("--no-sandbox");
+        }
+        if !shot.hosts.is_empty() {
+            command.arg(host_rules(&shot.hosts)?);
+        }
+        command.args(&shot.flags);
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt;
+            command.process_group(0);
+        }
+        Ok(command)
+    }
+
     /// Run to the end, and return the last line that the browser said.
     fn run(
         &self,
@@ -159,28 +189,11 @@ impl Browser {
         let failed = |problem: String| Error::Browser {
             problem: format!("{}: {problem}", self.program.display()),
         };
-        let mut command = Command::new(&self.program);
-        command
-            .args(FLAGS)
-            .arg(format!("--window-size={},{}", shot.width, shot.height))
-            .arg(flag("--user-data-dir=", profile))
-            .arg(flag("--screenshot=", picture));
-        if shot.no_sandbox {
-            command.arg("--no-sandbox");
-        }
+        let mut command = self.command(profile, shot, &[])?;
         if let Some(wait) = shot.wait {
             command.arg(format!("--virtual-time-budget={}", wait.as_millis()));
         }
-        if !shot.hosts.is_empty() {
-            command.arg(host_rules(&shot.hosts)?);
-        }
-        command.args(&shot.flags).arg(address);
-        // A group of its own, so that its helpers can be ended with it.
-        #[cfg(unix)]
-        {
-            use std::os::unix::process::CommandExt;
-            command.process_group(0);
-        }
+        command.arg(flag("--screenshot=", picture)).arg(address);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -246,7 +259,7 @@ impl Browser {
 }
 
 /// Kill the browser with its helpers and wait for it, so that no process is left.
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     end_group(child);
     // It may have ended by itself just now.
     let _ = child.kill();
@@ -254,7 +267,7 @@ fn end(child: &mut Child) {
 }
 
 /// Kill what is left of a browser's group of processes.
-fn end_group(child: &Child) {
+pub(super) fn end_group(child: &Child) {
     #[cfg(unix)]
     if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
         // There may be none left.
@@ -289,7 +302,7 @@ fn in_path(name: &OsStr) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-fn check_address(address: &str) -> Result<()> {
+pub(super) fn check_address(address: &str) -> Result<()> {
     let known = ["http://", "https://", "file://"];
     let begins = known
         .iter()

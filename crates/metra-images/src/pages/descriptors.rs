@@ -1,22 +1,23 @@
-//! Every version as GIST on a grid, and the distances of two versions cell by cell: Ψ of the slides.
+//! Every version as GIST of each place of a layout, and the distances of two versions place by place: Ψ of the slides.
 
-use super::{Frame, Series};
+use super::{Frame, Layout, Series};
 use crate::describe::Describe;
 use crate::list::ImageEntry;
+use crate::resample::Region;
 use crate::rows::describe_all;
-use crate::{Error, GistSettings, Grid, Limits, Picture, Result};
+use crate::{Error, Gist, GistSettings, Limits, Picture, Result};
 use metra::data::{Corpus, MemoryCorpus};
 use metra::linalg::RowBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Descriptors of all versions of a series, one row a version, the numbers of a cell together.
+/// Descriptors of all versions of a series, one row a version, the numbers of a place together.
 pub struct Described {
     rows: MemoryCorpus,
-    grid: Grid,
+    layout: Layout,
     frame: Frame,
 }
 
-/// GIST of a cell. Chosen with one seed of the generated site (docs/guide/pages.md).
+/// GIST of a place. Chosen with one seed of the generated site (docs/guide/pages.md).
 const CELL: GistSettings = GistSettings {
     side: 64,
     blocks: 2,
@@ -24,17 +25,18 @@ const CELL: GistSettings = GistSettings {
 };
 
 impl Described {
-    /// Describe all versions in parallel, with `side` × `side` cells. `advance` hears how many are done.
+    /// Describe the places of all versions in parallel. `advance` hears how many versions are done.
     pub fn new(
         series: &Series,
         frame: Frame,
-        side: usize,
+        layout: Layout,
         stop: &AtomicBool,
         advance: &mut (dyn FnMut(usize) + Send),
     ) -> Result<Self> {
         frame.check(series)?;
-        let framed = FramedGrid {
-            grid: Grid::with(side, CELL)?,
+        let framed = FramedLayout {
+            layout,
+            gist: Gist::new(CELL)?,
             frame,
         };
         let entries: Vec<ImageEntry> = (series.versions().iter())
@@ -57,12 +59,16 @@ impl Described {
             },
         )?;
         let rows = RowBuf::from_values(values, framed.dimension())?;
-        Self::from_rows(rows, framed.grid, frame)
+        Self::from_rows(rows, framed.layout, frame)
     }
 
-    fn from_rows(rows: RowBuf, grid: Grid, frame: Frame) -> Result<Self> {
+    fn from_rows(rows: RowBuf, layout: Layout, frame: Frame) -> Result<Self> {
         let rows = MemoryCorpus::new(rows)?;
-        Ok(Described { rows, grid, frame })
+        Ok(Described {
+            rows,
+            layout,
+            frame,
+        })
     }
 
     /// The rows as learners know them.
@@ -75,14 +81,9 @@ impl Described {
         self.rows.len() as usize
     }
 
-    /// The grid whose cells were described.
-    pub fn grid(&self) -> &Grid {
-        &self.grid
-    }
-
-    /// Cells from left to right, and as many from top to bottom.
-    pub fn side(&self) -> usize {
-        self.grid.cells()
+    /// The places that were described.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The size that all versions were brought to.
@@ -90,12 +91,12 @@ impl Described {
         self.frame
     }
 
-    /// Numbers a cell.
+    /// Numbers a place.
     pub fn block(&self) -> usize {
-        self.rows.dim() / (self.side() * self.side())
+        self.rows.dim() / self.layout.boxes().len()
     }
 
-    /// Euclidean distances of two versions in every cell, row by row from the top.
+    /// Euclidean distances of two versions in every place, in the layout's order.
     pub fn distances(&self, a: usize, b: usize) -> Result<Vec<f64>> {
         for version in [a, b] {
             if version >= self.versions() {
@@ -117,19 +118,32 @@ impl Described {
     }
 }
 
-/// A grid over pictures that are first brought to one size.
-struct FramedGrid {
-    grid: Grid,
+/// Places of pictures that are first brought to one size.
+struct FramedLayout {
+    layout: Layout,
+    gist: Gist,
     frame: Frame,
 }
 
-impl Describe for FramedGrid {
+impl Describe for FramedLayout {
     fn dimension(&self) -> usize {
-        self.grid.dimension()
+        self.layout.boxes().len() * self.gist.dimension()
     }
 
     fn describe(&self, picture: &Picture) -> Vec<f32> {
-        self.grid.describe(&self.frame.fit(picture))
+        let picture = self.frame.fit(picture);
+        let mut out = Vec::with_capacity(self.dimension());
+        for place in self.layout.boxes() {
+            let [left, top, width, height] = place.map(|edge| edge as usize);
+            let region = Region {
+                left,
+                top,
+                width,
+                height,
+            };
+            self.gist.describe_region(&picture, region, &mut out);
+        }
+        out
     }
 }
 
@@ -141,7 +155,7 @@ pub(super) fn by_hand(rows: Vec<f32>, side: usize, block: usize) -> Described {
         height: 10 * side as u32,
     };
     let rows = RowBuf::from_values(rows, side * side * block).unwrap();
-    Described::from_rows(rows, Grid::new(side).unwrap(), frame).unwrap()
+    Described::from_rows(rows, Layout::grid(side, frame).unwrap(), frame).unwrap()
 }
 
 #[cfg(test)]

@@ -1,21 +1,22 @@
-//! Where a change matters: cells coloured over the screenshot.
+//! Where a change matters: places coloured over the screenshot.
 //!
-//! The screenshot is drawn pale and grey, so that colour means heat alone. A cell's colour runs from yellow
-//! to red and grows less transparent with its share of the hottest cell of the whole series, so that maps of
-//! one series can be compared. Cells are drawn as the squares they are: a smoothed map would claim to
-//! know more than the grid does.
+//! The screenshot is drawn pale and grey, so that colour means heat alone. A place's colour runs from yellow
+//! to red and grows less transparent with its share of the hottest place of the whole series, so that maps of
+//! one series can be compared. Places are drawn as the boxes they are: a smoothed map would claim to
+//! know more than the layout does.
 
-use crate::{Grid, Picture};
+use super::Layout;
+use crate::Picture;
 use image::Rgb;
 
 /// Shares of the hottest below this stay without colour.
 const COLD: f64 = 0.04;
-/// Frames are drawn around cells from this on.
+/// Frames are drawn around places from this on.
 const FRAMED: f64 = 0.5;
 
-/// Colour the cells of a grid by their heat (row by row from the top); `hottest` is the heat that
+/// Colour the places of a layout by their heat; `hottest` is the heat that
 /// is drawn in full. What is not finite or not above 0 has no colour.
-pub fn over(screenshot: &Picture, grid: &Grid, heat: &[f64], hottest: f64) -> Picture {
+pub fn over(screenshot: &Picture, layout: &Layout, heat: &[f64], hottest: f64) -> Picture {
     let mut drawn = screenshot.clone();
     for pixel in drawn.pixels_mut() {
         let [red, green, blue] = pixel.0.map(f64::from);
@@ -23,15 +24,15 @@ pub fn over(screenshot: &Picture, grid: &Grid, heat: &[f64], hottest: f64) -> Pi
         let grey = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
         *pixel = Rgb([(127.5 + grey / 2.0) as u8; 3]);
     }
-    let (side, (width, height)) = (grid.cells(), drawn.dimensions());
-    for (number, heat) in heat.iter().take(side * side).enumerate() {
+    let (width, height) = drawn.dimensions();
+    for (heat, place) in heat.iter().zip(layout.boxes()) {
         let share = heat / hottest;
         let Some((colour, cover)) = colour(share) else {
             continue;
         };
-        let [left, top, across, down] = grid.cell(number / side, number % side, width, height);
-        for y in top..top + down {
-            for x in left..left + across {
+        let [left, top, across, down] = *place;
+        for y in top..(top + down).min(height) {
+            for x in left..(left + across).min(width) {
                 let edge =
                     x < left + 2 || y < top + 2 || x + 2 >= left + across || y + 2 >= top + down;
                 let cover = if edge && share >= FRAMED { 1.0 } else { cover };
@@ -61,16 +62,20 @@ fn colour(share: f64) -> Option<([f64; 3], f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::Frame;
+
+    fn grid(side: usize, length: u32) -> Layout {
+        let frame = Frame {
+            width: length,
+            height: length,
+        };
+        Layout::grid(side, frame).unwrap()
+    }
 
     #[test]
     fn colours_by_hand() {
         let screenshot = Picture::from_fn(40, 40, |x, _| Rgb([if x < 20 { 0 } else { 255 }; 3]));
-        let drawn = over(
-            &screenshot,
-            &Grid::new(2).unwrap(),
-            &[2.0, 0.0, f64::NAN, 0.5],
-            2.0,
-        );
+        let drawn = over(&screenshot, &grid(2, 40), &[2.0, 0.0, f64::NAN, 0.5], 2.0);
         // Black becomes 127; red over it with a cover of .65: 127·.35 + 215·.65 = 184.2 and 44.45.
         assert_eq!(drawn.get_pixel(10, 10).0, [184, 44, 44]);
         // The frame of a hot cell is red alone.
@@ -87,7 +92,7 @@ mod tests {
     #[test]
     fn nothing_hot_is_a_pale_picture() {
         let screenshot = Picture::from_pixel(5, 5, Rgb([100, 150, 200]));
-        let drawn = over(&screenshot, &Grid::new(10).unwrap(), &[0.0; 100], 0.0);
+        let drawn = over(&screenshot, &grid(10, 5), &[0.0; 100], 0.0);
         // .2126·100 + .7152·150 + .0722·200 = 142.98; half of the way to white 198.99.
         assert!(drawn.pixels().all(|pixel| pixel.0 == [198; 3]));
     }

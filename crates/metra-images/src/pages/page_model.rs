@@ -1,13 +1,14 @@
-//! Weights of a page's cells: learned by `qwise` with `form=blocks`, kept in an ordinary model file.
+//! Weights of a page's places: learned by `qwise` with `form=blocks`, kept in an ordinary model file.
 //!
-//! D(v, u) = Σ w_c |v_c − u_c| over the cells c of the grid. The model file is that of any metric, whose
-//! facts also say the grid, the screenshots' size and the threshold, so that `metra inspect` shows it and a
+//! D(v, u) = Σ w_c |v_c − u_c| over the places c of the layout. The model file is that of any metric, whose
+//! facts also say the layout, the screenshots' size and the threshold, so that `metra inspect` shows it and a
 //! later screenshot is cut and compared in the same way.
 
-use super::{Described, Frame, Labelled, Series, by_time, threshold};
+use super::layout::COLUMNS;
+use super::{Described, Frame, Labelled, Layout, Series, by_time, threshold};
 use crate::{Error, Result};
 use metra::methods::qwise::{Qwise, QwiseForm};
-use metra::model::{Chain, Map, Space};
+use metra::model::{Chain, Embedding, Map, Space};
 use metra::training::Run;
 use metra::{Dataset, Model, Pipeline};
 use std::path::Path;
@@ -42,10 +43,10 @@ impl Default for Learning {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageModel {
     model: Model,
-    side: usize,
+    layout: Layout,
     frame: Frame,
     threshold: f64,
-    /// One a cell, row by row from the top.
+    /// One a place, in the layout's order.
     weights: Vec<f64>,
 }
 
@@ -54,6 +55,7 @@ const LEAST_VERSIONS: usize = 10;
 
 /// Facts of the model file.
 const SIDE: &str = "page_cells";
+const REGIONS: &str = "page_regions";
 const WIDTH: &str = "page_width";
 const HEIGHT: &str = "page_height";
 const THRESHOLD: &str = "page_threshold";
@@ -117,14 +119,13 @@ impl PageModel {
         };
         let pipeline = Pipeline::new(method).score(space);
         let mut model = pipeline.fit_with(&data, &mut Run::new(settings.seed))?;
-        let weights = weights_of(&model.chain, described.side())?;
+        let weights = weights_of(&model.chain, described.layout())?;
         let threshold = match model.origin.facts.get("threshold") {
             Some(learned) => *learned,
             None => threshold::between(&successive(described, &weights)?).unwrap_or(0.0),
         };
         let frame = described.frame();
         let facts = [
-            (SIDE, described.side() as f64),
             (WIDTH, f64::from(frame.width)),
             (HEIGHT, f64::from(frame.height)),
             (THRESHOLD, threshold),
@@ -132,9 +133,10 @@ impl PageModel {
         ];
         let facts = facts.map(|(name, value)| (name.to_owned(), value));
         model.origin.facts.extend(facts);
+        model.origin.facts.extend(layout_facts(described.layout()));
         Ok(PageModel {
             model,
-            side: described.side(),
+            layout: described.layout().clone(),
             frame,
             threshold,
             weights,
@@ -152,15 +154,32 @@ impl PageModel {
                 Error::file(path, problem)
             })
         };
-        let (side, threshold) = (fact(SIDE)? as usize, fact(THRESHOLD)?);
+        let threshold = fact(THRESHOLD)?;
         let frame = Frame {
             width: fact(WIDTH)? as u32,
             height: fact(HEIGHT)? as u32,
         };
-        let weights = weights_of(&model.chain, side)?;
+        let layout = match model.origin.facts.get(REGIONS) {
+            None => Layout::grid(fact(SIDE)? as usize, frame)?,
+            Some(count) => {
+                // The map has a weight for every region: a count that is larger is not believed.
+                let count = (*count as usize).min(model.chain.input_dim());
+                let boxes: Result<Vec<[u32; 4]>> = (0..count)
+                    .map(|region| {
+                        let mut place = [0; 4];
+                        for (edge, name) in place.iter_mut().zip(COLUMNS) {
+                            *edge = fact(&edge_name(region, name))? as u32;
+                        }
+                        Ok(place)
+                    })
+                    .collect();
+                Layout::regions(&boxes?, frame)?
+            }
+        };
+        let weights = weights_of(&model.chain, &layout)?;
         Ok(PageModel {
             model,
-            side,
+            layout,
             frame,
             threshold,
             weights,
@@ -177,9 +196,9 @@ impl PageModel {
         &self.model
     }
 
-    /// Cells from left to right, and as many from top to bottom.
-    pub fn side(&self) -> usize {
-        self.side
+    /// The places that have weights.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The size to which screenshots are brought.
@@ -201,17 +220,17 @@ impl PageModel {
             .map_or(0, |count| *count as usize)
     }
 
-    /// A weight for every cell, row by row from the top.
+    /// A weight for every place, in the layout's order.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// What every cell adds to the score of two versions: weight times distance.
+    /// What every place adds to the score of two versions: weight times distance.
     pub fn parts(&self, described: &Described, a: usize, b: usize) -> Result<Vec<f64>> {
         let distances = described.distances(a, b)?;
         if distances.len() != self.weights.len() {
             let (expected, found) = (self.weights.len(), distances.len());
-            return Err(metra::Error::shape("cells of the descriptor", expected, found).into());
+            return Err(metra::Error::shape("places of the descriptor", expected, found).into());
         }
         Ok(distances
             .iter()
@@ -230,22 +249,42 @@ fn successive(described: &Described, weights: &[f64]) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// All numbers of a cell have its weight.
-fn weights_of(chain: &Chain, side: usize) -> Result<Vec<f64>> {
-    let cells = side * side;
+/// The name of the fact that keeps an edge of a region.
+fn edge_name(region: usize, edge: &str) -> String {
+    format!("page_region_{region:04}_{edge}")
+}
+
+/// A layout as facts of a model file.
+fn layout_facts(layout: &Layout) -> Vec<(String, f64)> {
+    let boxes = layout.boxes();
+    if let Some(side) = layout.side() {
+        return vec![(SIDE.to_owned(), side as f64)];
+    }
+    let mut facts = vec![(REGIONS.to_owned(), boxes.len() as f64)];
+    for (region, place) in boxes.iter().enumerate() {
+        let edges = place.iter().zip(COLUMNS);
+        facts.extend(edges.map(|(edge, name)| (edge_name(region, name), f64::from(*edge))));
+    }
+    facts
+}
+
+/// All numbers of a place have its weight.
+fn weights_of(chain: &Chain, layout: &Layout) -> Result<Vec<f64>> {
+    let places = layout.boxes().len();
     match chain.map() {
-        Map::Diagonal(factors)
-            if cells > 0 && !factors.is_empty() && factors.len().is_multiple_of(cells) =>
-        {
-            let cells = factors.chunks_exact(factors.len() / cells);
-            Ok(cells
-                .filter_map(|cell| cell.first())
+        Map::Diagonal(factors) if !factors.is_empty() && factors.len().is_multiple_of(places) => {
+            let places = factors.chunks_exact(factors.len() / places);
+            Ok(places
+                .filter_map(|place| place.first())
                 .map(|w| f64::from(*w))
                 .collect())
         }
         _ => Err(Error::found(
             "model",
-            format!("expected weights of {side} × {side} cells, found another map"),
+            format!(
+                "expected weights of {}, found another map",
+                layout.describe()
+            ),
         )),
     }
 }

@@ -65,7 +65,9 @@ fn series(folder: &Path, seed: u64, versions: usize) -> (Series, Vec<bool>) {
 }
 
 fn describe(series: &Series) -> Described {
-    Described::new(series, Frame::of(series).unwrap(), 4, &GO, &mut |_| {}).unwrap()
+    let frame = Frame::of(series).unwrap();
+    let layout = Layout::grid(4, frame).unwrap();
+    Described::new(series, frame, layout, &GO, &mut |_| {}).unwrap()
 }
 
 #[test]

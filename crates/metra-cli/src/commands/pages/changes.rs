@@ -1,6 +1,6 @@
 //! `metra pages changes`: which successive screenshots differ where it matters.
 
-use super::learn::rows;
+use super::learn::{regions, rows};
 use super::{Lessons, describe, draw_weights, labels, picture, save};
 use crate::args::Common;
 use crate::interrupt;
@@ -55,7 +55,10 @@ struct Found {
     /// How well labelled pairs are told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     judged: Option<Judged>,
-    /// Weights, a row of cells each.
+    /// Left, top, width and height of each region, where it is no grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regions: Option<Vec<[u32; 4]>>,
+    /// Weights, a row of cells each; of regions all in one.
     weights: Vec<Vec<f64>>,
     /// Heat maps that were written.
     heat: Vec<PathBuf>,
@@ -109,11 +112,12 @@ impl Changes {
             Some(path) => {
                 let model = PageModel::load(path)?;
                 let series = self.part(whole);
-                let described = describe(&series, model.frame(), model.side())?;
+                let described = describe(&series, model.frame(), model.layout().clone())?;
                 (series, described, model)
             }
             None => {
-                let described = describe(&whole, Frame::of(&whole)?, self.lessons.grid)?;
+                let frame = Frame::of(&whole)?;
+                let described = describe(&whole, frame, self.lessons.layout(frame)?)?;
                 let model = self.lessons.learn(&whole, &described, &[])?;
                 (whole, described, model)
             }
@@ -151,6 +155,7 @@ impl Changes {
             changed: pairs.iter().filter(|pair| pair.changed).count(),
             pairs,
             judged,
+            regions: regions(&model),
             weights: rows(&model),
             heat,
         };
@@ -208,13 +213,13 @@ impl Changes {
             .copied()
             .fold(0.0, f64::max);
         let weights = folder.join("weights.png");
-        draw_weights(&weights, series, described, model)?;
+        draw_weights(&weights, series, model)?;
         let mut written = vec![weights];
         for (later, parts) in &parts {
             interrupt::check()?;
             let drawn = heat::over(
                 &picture(series, *later, model.frame())?,
-                described.grid(),
+                model.layout(),
                 parts,
                 hottest,
             );
@@ -235,10 +240,11 @@ impl Changes {
             Some(path) => path.display().to_string(),
             None => "learned from these screenshots".into(),
         };
-        let (side, width, height) = (model.side(), frame.width, frame.height);
+        let (width, height) = (frame.width, frame.height);
+        let layout = model.layout().describe();
         print::fact(
             "model",
-            &format!("{learned}: {side} × {side} cells of {width} × {height}"),
+            &format!("{learned}: {layout} of {width} × {height}"),
         )?;
         let chosen = match (self.threshold, model.labels()) {
             (Some(_), _) => "as given".into(),

@@ -39,11 +39,16 @@ struct Learned {
     screenshots: usize,
     width: u32,
     height: u32,
-    cells: usize,
+    /// Cells from left to right, of a grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cells: Option<usize>,
+    /// Left, top, width and height of each region, where it is no grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regions: Option<Vec<[u32; 4]>>,
     comparisons: f64,
     labels: usize,
     threshold: f64,
-    /// Weights, a row of cells each.
+    /// Weights, a row of cells each; of regions all in one.
     weights: Vec<Vec<f64>>,
 }
 
@@ -51,18 +56,20 @@ impl Learn {
     pub(super) fn run(&self, common: &Common) -> Result<u8> {
         let series = Series::open(&self.place)?;
         let labels = labels(self.labels.as_ref(), &series)?;
-        let described = describe(&series, Frame::of(&series)?, self.lessons.grid)?;
+        let frame = Frame::of(&series)?;
+        let described = describe(&series, frame, self.lessons.layout(frame)?)?;
         let model = self.lessons.learn(&series, &described, &labels)?;
         model.save(&self.output)?;
         if let Some(path) = &self.heat {
-            draw_weights(path, &series, &described, &model)?;
+            draw_weights(path, &series, &model)?;
         }
         let facts = &model.model().origin.facts;
         let learned = Learned {
             screenshots: series.versions().len(),
             width: model.frame().width,
             height: model.frame().height,
-            cells: model.side(),
+            cells: model.layout().side(),
+            regions: regions(&model),
             comparisons: facts.get("constraints").copied().unwrap_or(0.0) - labels.len() as f64,
             labels: labels.len(),
             threshold: model.threshold(),
@@ -90,7 +97,10 @@ impl Learn {
         )?;
         print::fact("threshold", &format!("{:.4}", learned.threshold))?;
         print::line("weights, in percent of their sum:")?;
-        grid(&model)?;
+        match model.layout().side() {
+            Some(_) => grid(&model)?,
+            None => list(&model)?,
+        }
         print::fact("model", &self.output.display().to_string())?;
         if let Some(path) = &self.heat {
             print::fact("heat map", &path.display().to_string())?;
@@ -99,11 +109,18 @@ impl Learn {
     }
 }
 
-/// Weights as rows of cells.
+/// The boxes of a model's regions, where it has no grid.
+pub(super) fn regions(model: &PageModel) -> Option<Vec<[u32; 4]>> {
+    let layout = model.layout();
+    (layout.side().is_none()).then(|| layout.boxes().to_vec())
+}
+
+/// Weights as rows of cells, or of regions all in one row.
 pub(super) fn rows(model: &PageModel) -> Vec<Vec<f64>> {
+    let all = model.weights().len();
     model
         .weights()
-        .chunks(model.side().max(1))
+        .chunks(model.layout().side().unwrap_or(all).max(1))
         .map(<[f64]>::to_vec)
         .collect()
 }
@@ -121,6 +138,26 @@ fn grid(model: &PageModel) -> Result<()> {
             }
         });
         print::line(&cells.collect::<String>())?;
+    }
+    Ok(())
+}
+
+/// Regions with their shares of the weights, the heaviest first; those below half a percent are counted.
+fn list(model: &PageModel) -> Result<()> {
+    let total: f64 = model.weights().iter().sum();
+    let mut all: Vec<(f64, [u32; 4])> = (model.weights().iter())
+        .map(|weight| 100.0 * weight / total)
+        .zip(model.layout().boxes().iter().copied())
+        .collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let heavy = all.iter().take_while(|(share, _)| *share >= 0.5).count();
+    for (share, [left, top, width, height]) in &all[..heavy] {
+        print::line(&format!(
+            "{share:>4.0}  {width} × {height} at {left}, {top}"
+        ))?;
+    }
+    if heavy < all.len() {
+        print::line(&format!("   ·  {} others", all.len() - heavy))?;
     }
     Ok(())
 }

@@ -1,21 +1,25 @@
 //! `metra pages`: which changes of a web page matter. Screenshots over time in, scores, thresholds and heat
 //! maps out.
 
+mod browser_args;
 mod changes;
 mod learn;
+mod regions;
 mod shoot;
 
 use crate::args::Common;
 use crate::progress::Reporter;
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use metra_images::pages::{Described, Frame, Labelled, Learning, PageModel, Series, read_labels};
+use metra_images::pages::{
+    Described, Frame, Labelled, Layout, Learning, PageModel, Series, read_labels,
+};
 use std::path::{Path, PathBuf};
 
 /// Find the changes of a web page that matter, in screenshots taken over time.
 ///
 /// News accumulates while advertisements, menus and clocks only alternate: from the order of versions in
-/// time a weight for every cell of a grid is learned without labels, and a change is scored by where it is.
+/// time a weight for every cell of a grid, or for every region of the page's own structure, is learned without labels, and a change is scored by where it is.
 #[derive(Args)]
 pub(crate) struct Pages {
     #[command(subcommand)]
@@ -26,6 +30,8 @@ pub(crate) struct Pages {
 enum Verb {
     /// Take a screenshot of each address, into a folder of screenshots named by their time
     Shoot(shoot::Shoot),
+    /// Find the boxes of a page's elements, to be weighed in place of cells of a grid
+    Regions(regions::Regions),
     /// Learn which regions of a page matter, and the score threshold above which a change is
     /// reported
     Learn(learn::Learn),
@@ -37,6 +43,7 @@ impl Pages {
     pub(crate) fn run(&self, common: &Common) -> Result<u8> {
         match &self.verb {
             Verb::Shoot(verb) => verb.run(common),
+            Verb::Regions(verb) => verb.run(common),
             Verb::Learn(verb) => verb.run(common),
             Verb::Changes(verb) => verb.run(common),
         }
@@ -49,6 +56,10 @@ struct Lessons {
     /// Cells from left to right and from top to bottom
     #[arg(long, value_name = "CELLS", default_value_t = 10)]
     grid: usize,
+    /// Weigh these boxes in place of cells: CSV with the columns left, top, width and height, as
+    /// `metra pages regions` writes it
+    #[arg(long, value_name = "CSV", conflicts_with = "grid")]
+    regions: Option<PathBuf>,
     /// Weight of |w|² beside the mean loss (default: 0.1, with labels 0.001)
     #[arg(long)]
     lambda: Option<f64>,
@@ -61,6 +72,14 @@ struct Lessons {
 }
 
 impl Lessons {
+    /// The places to weigh on screenshots of a size.
+    fn layout(&self, frame: Frame) -> Result<Layout> {
+        Ok(match &self.regions {
+            Some(path) => Layout::read(path, frame)?,
+            None => Layout::grid(self.grid, frame)?,
+        })
+    }
+
     fn learn(
         &self,
         series: &Series,
@@ -84,7 +103,7 @@ impl Lessons {
 }
 
 /// Descriptors of all screenshots, with a bar.
-fn describe(series: &Series, frame: Frame, side: usize) -> Result<Described> {
+fn describe(series: &Series, frame: Frame, layout: Layout) -> Result<Described> {
     let mut reporter = Reporter::new();
     reporter.start("describe");
     let total = series.versions().len() as u64;
@@ -94,7 +113,7 @@ fn describe(series: &Series, frame: Frame, side: usize) -> Result<Described> {
     Ok(Described::new(
         series,
         frame,
-        side,
+        layout,
         &crate::interrupt::STOP,
         &mut advance,
     )?)
@@ -126,15 +145,10 @@ fn picture(series: &Series, version: usize, frame: Frame) -> Result<metra_images
 }
 
 /// The weights alone, over the latest version.
-fn draw_weights(
-    path: &Path,
-    series: &Series,
-    described: &Described,
-    model: &PageModel,
-) -> Result<()> {
+fn draw_weights(path: &Path, series: &Series, model: &PageModel) -> Result<()> {
     let last = picture(series, series.versions().len() - 1, model.frame())?;
     let hottest = model.weights().iter().copied().fold(0.0, f64::max);
-    let drawn = metra_images::pages::heat::over(&last, described.grid(), model.weights(), hottest);
+    let drawn = metra_images::pages::heat::over(&last, model.layout(), model.weights(), hottest);
     save(&drawn, path)
 }
 

@@ -1,14 +1,13 @@
 //! `metra pages shoot`: screenshots by a headless browser.
 
+use super::browser_args::BrowserArgs;
 use crate::args::Common;
 use crate::print;
 use crate::progress::Reporter;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
-use metra_images::pages::{Browser, Shot};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Take a screenshot of each address with a headless Chromium, as a cron line does.
 ///
@@ -22,31 +21,8 @@ pub(super) struct Shoot {
     /// Folder for the screenshots; of several addresses each has a folder in it
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// The browser (default: chromium, chromium-browser, google-chrome, … in PATH)
-    #[arg(long, value_name = "PROGRAM")]
-    browser: Option<PathBuf>,
-    /// Width of the window in pixels
-    #[arg(long, default_value_t = Shot::default().width)]
-    width: u32,
-    /// Height of the window in pixels; what lies below is not on the picture
-    #[arg(long, default_value_t = Shot::default().height)]
-    height: u32,
-    /// Let scripts run for so many milliseconds of the page's own time (default: until it has loaded)
-    #[arg(long, value_name = "MS")]
-    wait: Option<u64>,
-    /// Seconds after which a browser is killed
-    #[arg(long, value_name = "S", default_value_t = Shot::default().timeout.as_secs())]
-    timeout: u64,
-    /// Run the browser without its sandbox, which root cannot have: a page that breaks the browser then
-    /// has the rights of this user
-    #[arg(long)]
-    no_sandbox: bool,
-    /// The only hosts that pages may load from, comma-separated; * stands for any text (default: any)
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
-    hosts: Vec<String>,
-    /// One more flag for the browser (repeatable), as --flag=--lang=en
-    #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
-    flags: Vec<String>,
+    #[command(flatten)]
+    browser: BrowserArgs,
 }
 
 #[derive(Serialize)]
@@ -58,29 +34,9 @@ struct Taken {
     error: Option<String>,
 }
 
-/// Sides of a window that a browser draws.
-const SIDES: std::ops::RangeInclusive<u32> = 16..=16_384;
-
 impl Shoot {
     pub(super) fn run(&self, common: &Common) -> Result<u8> {
-        for (name, side) in [("width", self.width), ("height", self.height)] {
-            let (least, most) = (SIDES.start(), SIDES.end());
-            ensure!(
-                SIDES.contains(&side),
-                "--{name} must be between {least} and {most}, but is {side}"
-            );
-        }
-        ensure!(self.timeout > 0, "--timeout must be at least 1, but is 0");
-        let browser = Browser::find(self.browser.as_deref())?;
-        let shot = Shot {
-            width: self.width,
-            height: self.height,
-            wait: self.wait.map(Duration::from_millis),
-            timeout: Duration::from_secs(self.timeout),
-            no_sandbox: self.no_sandbox,
-            hosts: self.hosts.clone(),
-            flags: self.flags.clone(),
-        };
+        let (browser, shot) = self.browser.open()?;
         let mut reporter = Reporter::new();
         reporter.start("shoot");
         let mut all = Vec::new();
