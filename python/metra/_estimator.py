@@ -62,6 +62,25 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _method: str
     _needs: str
     _supervised: bool
+    _paper: dict[str, Any]
+
+    @classmethod
+    def paper(cls, **keywords: Any) -> Self:
+        """The estimator with the settings of its paper (``--set preset=paper`` of the command).
+
+        Parameters
+        ----------
+        **keywords : any
+            Parameters that are given another value.
+
+        Returns
+        -------
+        MetricLearner
+            The estimator, not fitted.
+        """
+        if not cls._paper:
+            raise _metra.ParameterError(f"{cls.__name__} has no preset of a paper")
+        return cls(**{**cls._paper, **keywords})
 
     def fit(
         self,

@@ -37,6 +37,17 @@ def test_labels(nuisance):
     assert list(learned.get_feature_names_out()) == ["warca0", "warca1", "warca2", "warca3"]
 
 
+def test_settings_of_papers():
+    presets = {m["name"]: dict(m["paper"]) for m in metra.methods() if m["paper"]}
+    assert {"warca", "frml", "slr"} <= set(presets)
+    warca = metra.Warca.paper(n_components=8)
+    # WARCA, Section 4.1: batches of 512, 2,000 steps.
+    assert (warca.batch, warca.steps, warca.n_components) == (512, 2000, 8)
+    assert metra.Warca.paper().get_params()["n_components"] == 40
+    with pytest.raises(metra.ParameterError, match="no preset"):
+        metra.Lda.paper()
+
+
 def test_names_of_classes_are_classes_too(nuisance):
     X, y = nuisance
     named = metra.Lda().fit(X, [f"class {label:02}" for label in y])
