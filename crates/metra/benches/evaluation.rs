@@ -1,6 +1,6 @@
 //! Exact evaluation against the bare matrix products of the same shapes, on one thread.
 //!
-//! `cargo bench -p metra --bench evaluation`. Repeats of both are interleaved, because the machine
+//! `cargo bench -p metra --bench evaluation [-- CLASSES …]`. Repeats of both are interleaved, because the machine
 //! may be busy with other things; medians and their ratio are printed.
 #![allow(missing_docs, clippy::print_stdout)]
 
@@ -23,7 +23,14 @@ const TILE: usize = 1024;
 fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.expect("a pool of one thread").install(|| {
-        for classes in [600, 10] {
+        let asked: Vec<u64> = (std::env::args().skip(1))
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        for classes in if asked.is_empty() {
+            vec![600, 10]
+        } else {
+            asked
+        } {
             measure(classes);
         }
         println!("peak memory: {}", peak_memory());

@@ -14,10 +14,11 @@
 //! counted again with the scores now known.
 
 use super::measure_values::{PlaceCounts, TieGroup};
-use super::thresholds::{Space, Thresholds, WIDTH};
+use super::radix::sort_by_upper_half;
+use super::thresholds::{MANY, MANY_WIDTH, ScoreRow, Space, Thresholds, WIDTH};
 use super::truth::{Judged, Truth};
 use crate::data::RowId;
-use crate::linalg::{RowBuf, vectorized};
+use crate::linalg::RowBuf;
 use crate::search::scores::{Items, QueryBlock, TILE, ordered, score_of};
 use crate::{Error, Result};
 
@@ -39,6 +40,7 @@ pub(super) struct Counting<'a> {
     products: Vec<f32>,
     queries: Vec<Query>,
     space: Space,
+    scratch: Vec<u64>,
     /// Added to guesses, so that tests can make them wrong.
     #[cfg(test)]
     disturb: f32,
@@ -73,6 +75,7 @@ impl<'a> Counting<'a> {
             products: Vec::new(),
             queries: Vec::new(),
             space: Space::default(),
+            scratch: Vec::new(),
             #[cfg(test)]
             disturb: 0.0,
         }
@@ -93,11 +96,13 @@ impl<'a> Counting<'a> {
         }
         self.guess(block)?;
         loop {
-            self.queries.iter_mut().for_each(Query::start);
+            for query in &mut self.queries {
+                query.start(&mut self.scratch);
+            }
             let mut space = std::mem::take(&mut self.space);
-            self.pass(block, |query, first, scores| {
-                query.take(first, scores);
-                query.thresholds.add(scores, &mut space);
+            self.pass(block, |query, first, row| {
+                query.take(first, row);
+                query.thresholds.add(row, &mut space);
             })?;
             self.space = space;
             // The scores are exact now, so that there is no third time.
@@ -134,33 +139,38 @@ impl<'a> Counting<'a> {
             for (item, _) in &query.judged.relevant {
                 let place = &mut self.place[*item as usize];
                 if *place == NOWHERE {
-                    *place = self.union.len() as u32;
+                    *place = 0;
                     self.union.push(*item);
                 }
             }
             query.relevant.clear();
             query.relevant.resize(query.judged.relevant.len(), 0.0);
+            query.next_relevant = 0;
+        }
+        // In the order of items, in which every query names its own.
+        self.union.sort_unstable();
+        for (place, item) in self.union.iter().enumerate() {
+            self.place[*item as usize] = place as u32;
         }
         for (chunk, items) in self.union.chunks(TILE).enumerate() {
             self.items.gather(items, &mut self.rows)?;
             self.rows.reset(TILE, self.items.dim());
             self.items
                 .products_with(block, self.rows.rows(), &mut self.products);
-            let first = (chunk * TILE) as u32;
+            let first = chunk * TILE;
             for (query, row) in self
                 .queries
                 .iter_mut()
                 .zip(self.products.chunks_exact(TILE))
             {
-                for (score, (item, _)) in query.relevant.iter_mut().zip(&query.judged.relevant) {
-                    let place = self.place[*item as usize].wrapping_sub(first) as usize;
-                    if let Some(product) = row.get(place) {
-                        *score = product + self.items.offset(*item);
-                        #[cfg(test)]
-                        {
-                            *score += self.disturb;
-                        }
-                    }
+                while let Some((item, _)) = query.judged.relevant.get(query.next_relevant)
+                    && let Some(product) = row.get(self.place[*item as usize] as usize - first)
+                {
+                    let score = product + self.items.offset(*item);
+                    #[cfg(test)]
+                    let score = score + self.disturb;
+                    query.relevant[query.next_relevant] = score;
+                    query.next_relevant += 1;
                 }
             }
         }
@@ -171,38 +181,30 @@ impl<'a> Counting<'a> {
     }
 
     /// Score all items and show every query that has relevant items its scores, from first to last
-    /// item, with the number of the first item.
+    /// item, with the number of the first item of each row.
     fn pass(
         &mut self,
         block: &QueryBlock,
-        mut visit: impl FnMut(&mut Query, RowId, &[f32]),
+        mut visit: impl FnMut(&mut Query, RowId, ScoreRow<'_>),
     ) -> Result<()> {
-        for first in (0..self.items.tiles()).step_by(WIDTH / TILE) {
-            let tiles = first..self.items.tiles().min(first + WIDTH / TILE);
+        let many = self
+            .queries
+            .iter()
+            .any(|query| query.relevant.len() >= MANY);
+        let run = if many { MANY_WIDTH } else { WIDTH } / TILE;
+        for first in (0..self.items.tiles()).step_by(run) {
+            let tiles = first..self.items.tiles().min(first + run);
             let width = tiles.len() * TILE;
             self.items
                 .products(block, tiles.clone(), &mut self.rows, &mut self.products)?;
             let start = first * TILE;
             let len = width.min(self.items.len() - start);
             let offsets = self.items.offsets(start..start + len);
-            for (query, row) in self
-                .queries
-                .iter_mut()
-                .zip(self.products.chunks_exact_mut(width))
-            {
-                if query.relevant.is_empty() {
-                    continue;
+            let rows = self.products.chunks_exact(width);
+            for (query, row) in self.queries.iter_mut().zip(rows) {
+                if !query.relevant.is_empty() {
+                    visit(query, start as RowId, ScoreRow::new(row, offsets));
                 }
-                let row = &mut row[..len];
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        for (product, offset) in row.iter_mut().zip(offsets) {
-                            *product += offset;
-                        }
-                    },
-                );
-                visit(query, start as RowId, row);
             }
         }
         Ok(())
@@ -211,7 +213,7 @@ impl<'a> Counting<'a> {
 
 impl Query {
     /// Make ready for a pass with the relevant scores as they are known.
-    fn start(&mut self) {
+    fn start(&mut self, scratch: &mut Vec<u64>) {
         self.is_surprised = false;
         self.next_relevant = 0;
         self.next_excluded = 0;
@@ -222,18 +224,18 @@ impl Query {
         let keys = self.relevant.iter().enumerate();
         self.order
             .extend(keys.map(|(place, score)| ordered(*score) << 32 | place as u64));
-        self.order.sort_unstable();
+        sort_by_upper_half(&mut self.order, scratch);
         let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
         self.thresholds.set(groups.map(|group| score_of(group[0])));
     }
 
     /// Take the exact scores of this query's items out of a row that starts at item `first`.
-    fn take(&mut self, first: RowId, row: &[f32]) {
+    fn take(&mut self, first: RowId, row: ScoreRow<'_>) {
         let end = first + row.len() as RowId;
         while let Some((item, _)) = self.judged.relevant.get(self.next_relevant)
             && *item < end
         {
-            let score = row[(item - first) as usize];
+            let score = row.score((item - first) as usize);
             let known = &mut self.relevant[self.next_relevant];
             self.is_surprised |= *known != score;
             *known = score;
@@ -242,7 +244,7 @@ impl Query {
         while let Some(item) = self.judged.excluded.get(self.next_excluded)
             && *item < end
         {
-            self.excluded[self.next_excluded] = row[(item - first) as usize];
+            self.excluded[self.next_excluded] = row.score((item - first) as usize);
             self.next_excluded += 1;
         }
     }
@@ -288,16 +290,13 @@ impl Query {
     }
 
     /// Remember items whose score is that of a relevant item.
-    fn find_tied(&mut self, first: RowId, scores: &[f32]) {
+    fn find_tied(&mut self, first: RowId, row: ScoreRow<'_>) {
         let groups = self.order.chunk_by(|a, b| a >> 32 == b >> 32);
         for (group, count) in groups.zip(self.thresholds.finish()) {
             // A lone relevant item of its score has no order to settle.
             if count.equal > 1 {
                 let score = score_of(group[0]);
-                let found = scores
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, other)| **other == score);
+                let found = row.iter().enumerate().filter(|(_, other)| *other == score);
                 let found = found.map(|(place, _)| (group[0] >> 32, first + place as RowId));
                 self.tied.extend(found);
             }

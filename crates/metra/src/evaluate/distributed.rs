@@ -8,7 +8,7 @@
 use super::evaluation::{Evaluation, EvaluationOptions, Tally, Ties};
 use super::measure::Measure;
 use super::measure_values::{PlaceCounts, TieGroup};
-use super::thresholds::{Space as Working, Thresholds};
+use super::thresholds::{ScoreRow, Space as Working, Thresholds, WIDTH};
 use crate::data::{Corpus, Keys, PartialResult, RowId};
 use crate::execute::{Sample, Statistic, decode_list, encode_list, expect_parts, fold};
 use crate::linalg::RowBuf;
@@ -236,7 +236,9 @@ impl IrrelevantCounts {
                 kept.extend(others.map(|(_, score)| *score));
                 irrelevant[query] += kept.len() as u64;
                 if let Some(thresholds) = thresholds.get_mut(query) {
-                    thresholds.add(kept, working);
+                    for scores in kept.chunks(WIDTH) {
+                        thresholds.add(ScoreRow::plain(scores), working);
+                    }
                 }
             })
         };

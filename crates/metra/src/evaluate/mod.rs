@@ -19,6 +19,7 @@ mod knn;
 mod measure;
 mod measure_values;
 mod pairwise_order;
+mod radix;
 mod ranking;
 mod reranked;
 mod significance;

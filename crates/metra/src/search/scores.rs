@@ -21,7 +21,7 @@ use crate::model::Space;
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
-use faer::{Accum, MatMut, Par};
+use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -49,7 +49,8 @@ pub(crate) struct Items<'a> {
     offsets: Vec<f32>,
     /// Largest length of a converted item; infinite where one is not finite.
     largest: f64,
-    kept: Option<RowBuf>,
+    /// Converted items, tile after tile, each transposed: products of such tiles need no copy.
+    kept: Option<Vec<f32>>,
 }
 
 /// Queries made ready to be scored.
@@ -95,7 +96,7 @@ impl<'a> Items<'a> {
             kept: None,
         };
         let keep = converts(space) && len.saturating_mul(dim) <= KEPT_VALUES;
-        let mut kept = RowBuf::zeros(if keep { items.offsets.len() } else { 0 }, dim);
+        let mut kept = vec![0.0; if keep { items.offsets.len() * dim } else { 0 }];
         let mut offsets = std::mem::take(&mut items.offsets);
         let visit = |number: usize, offsets: &mut [f32], target: Option<&mut [f32]>| {
             let mut buffer = RowBuf::empty(dim);
@@ -116,14 +117,14 @@ impl<'a> Items<'a> {
                 }
             }
             if let Some(target) = target {
-                target.copy_from_slice(buffer.values());
+                transpose(buffer.rows(), target);
             }
             Ok(largest)
         };
         let tiles = offsets.par_chunks_mut(TILE).enumerate();
         let largest: Vec<Result<f64>> = if keep {
             tiles
-                .zip(kept.values_mut().par_chunks_mut(TILE * dim))
+                .zip(kept.par_chunks_mut(TILE * dim))
                 .map(|((number, offsets), target)| visit(number, offsets, Some(target)))
                 .collect()
         } else {
@@ -183,14 +184,6 @@ impl<'a> Items<'a> {
 
     /// Converted items by number, in the order named.
     pub(crate) fn gather(&self, items: &[RowId], out: &mut RowBuf) -> Result<()> {
-        if let Some(kept) = &self.kept {
-            out.reset(items.len(), kept.dim());
-            for (target, item) in items.iter().enumerate() {
-                out.row_mut(target)
-                    .copy_from_slice(kept.row(*item as usize));
-            }
-            return Ok(());
-        }
         self.corpus.gather(items, out)?;
         for (target, item) in items.iter().enumerate() {
             self.convert(out.row_mut(target), self.corpus.origin(*item), "item")?;
@@ -234,14 +227,14 @@ impl<'a> Items<'a> {
         for (place, tile) in tiles.clone().enumerate() {
             if let Space::Blocks { size } = self.space {
                 let target = all.rb_mut().subcols_mut(place * TILE, TILE);
-                block_scores(queries.rows.rows(), self.tile(tile, buffer)?, size, target);
+                block_scores(queries.rows.rows(), self.rows(tile, buffer)?, size, target);
                 continue;
             }
             matmul(
                 all.rb_mut().subcols_mut(place * TILE, TILE),
                 Accum::Replace,
                 queries.rows.rows().mat(),
-                self.tile(tile, buffer)?.mat().transpose(),
+                self.columns(tile, buffer)?,
                 self.factor(),
                 Par::Seq,
             );
@@ -327,11 +320,20 @@ impl<'a> Items<'a> {
         })
     }
 
-    fn tile<'b>(&'b self, number: usize, buffer: &'b mut RowBuf) -> Result<Rows<'b>> {
-        let end = (number + 1) * TILE;
+    /// A tile with an item in every column.
+    fn columns<'b>(&'b self, number: usize, buffer: &'b mut RowBuf) -> Result<MatRef<'b, f32>> {
+        let dim = self.dim();
         if let Some(kept) = &self.kept {
-            return Ok(kept.rows().slice(number * TILE, end));
+            let size = TILE * dim;
+            let tile = &kept[number * size..(number + 1) * size];
+            return Ok(MatRef::from_row_major_slice(tile, dim, TILE));
         }
+        Ok(self.rows(number, buffer)?.mat().transpose())
+    }
+
+    /// A tile with an item in every row, of items that are not kept.
+    fn rows<'b>(&'b self, number: usize, buffer: &'b mut RowBuf) -> Result<Rows<'b>> {
+        let end = (number + 1) * TILE;
         if !converts(self.space)
             && let Some(view) = self.corpus.view()
             && end <= view.len()
@@ -388,6 +390,16 @@ impl<'a> Items<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Write rows as columns.
+fn transpose(rows: Rows<'_>, out: &mut [f32]) {
+    let count = rows.len();
+    for (place, row) in rows.iter().enumerate() {
+        for (column, value) in row.iter().enumerate() {
+            out[column * count + place] = *value;
+        }
     }
 }
 
