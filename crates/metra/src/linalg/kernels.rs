@@ -5,7 +5,7 @@
 //! lower half.
 
 use super::products::cross;
-use super::{RowBuf, Rows, squared_norms, vectorized};
+use super::{RowBuf, Rows, exponential, squared_norms, vectorized};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -177,9 +177,14 @@ pub(crate) fn finish_kernel(kernel: Kernel, values: &mut [f32]) {
             }
         }
         Kernel::Rbf { gamma } | Kernel::ExponentialChiSquare { gamma } => {
-            for value in values {
-                *value = (-gamma * *value).exp();
-            }
+            vectorized(
+                #[inline(always)]
+                || {
+                    for value in values {
+                        *value = exponential(-gamma * *value);
+                    }
+                },
+            );
         }
     }
 }

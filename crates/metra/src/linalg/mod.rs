@@ -14,7 +14,7 @@ mod simd;
 
 pub(crate) use decompose::rows_from;
 pub(crate) use decompose::{Eigen, Symmetric, discriminant_directions};
-pub(crate) use exponential::exponential;
+pub(crate) use exponential::{exponential, exponential_f64, softplus};
 pub(crate) use generalised::largest_ratios;
 pub use kernels::Kernel;
 pub(crate) use kernels::{finish_kernel, gram, raw_kernel_within};

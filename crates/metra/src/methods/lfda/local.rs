@@ -13,7 +13,7 @@
 use crate::Result;
 use crate::data::{Corpus, Keys, RowId};
 use crate::execute::{keyed_sums, moments, within_scatter};
-use crate::linalg::{RowBuf, Symmetric, accumulate_product, product};
+use crate::linalg::{RowBuf, Symmetric, accumulate_product, exponential_f64, product, vectorized};
 use crate::supervision::Labels;
 use crate::training::Run;
 use faer::{Mat, MatRef};
@@ -142,14 +142,17 @@ fn laplacian(rows: MatRef<'_, f64>, neighbours: usize) -> Mat<f64> {
             for column in 0..affinity.ncols() {
                 let own = scales[start + column];
                 let row = affinity.col_as_slice_mut(column);
-                for (value, other) in row.iter_mut().zip(&scales) {
-                    // Pairs at distance 0 add nothing whatever their affinity.
-                    *value = if own * other > 0.0 {
-                        (-*value / (own * other)).exp()
-                    } else {
-                        0.0
-                    };
-                }
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (value, other) in row.iter_mut().zip(&scales) {
+                            let scale = own * other;
+                            let affinity = exponential_f64(-*value / scale);
+                            // Pairs at distance 0 add nothing whatever their affinity.
+                            *value = if scale > 0.0 { affinity } else { 0.0 };
+                        }
+                    },
+                );
                 degrees.push(row.iter().sum::<f64>());
             }
             let mut mixed = product(affinity.transpose(), rows);
