@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use bench::bench;
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
 
+mod bench;
 mod data_files;
 mod dependencies;
 mod golden;

@@ -2,7 +2,8 @@
 //! `cargo xtask dependencies` does so for licences and sources of crates;
 //! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
 //! `cargo xtask golden` compares what the command makes of small fixed sets with a committed table;
-//! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages.
+//! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages;
+//! `cargo xtask bench` runs the benches again and writes their page.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,12 +26,14 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ["golden", ref options @ ..] => golden(options),
+        ["bench"] => bench(false),
+        ["bench", "--check"] => bench(true),
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]` or `reproduce NAME|all [--profile PROFILE]`, but found the \
-             arguments {arguments:?}"
+             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]` or `bench [--check]`, but found \
+             the arguments {arguments:?}"
         ),
     }
 }
@@ -62,6 +65,20 @@ fn golden(options: &[&str]) -> Result<ExitCode> {
 fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
     xtask::reproduce(&xtask::repository_root()?, name, profile)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn bench(check: bool) -> Result<ExitCode> {
+    let worse = xtask::bench(&xtask::repository_root()?, check)?;
+    let mut out = std::io::stdout().lock();
+    for line in &worse {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "bench: {} worse than recorded", worse.len())?;
+    Ok(if worse.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn report(check: &str, findings: &[Finding]) -> Result<ExitCode> {

@@ -20,6 +20,10 @@ use metra::supervision::{Labels, Supervision};
 use metra::training::{KernelKind, KernelSpec, Method, Run, Schedule};
 use std::time::Instant;
 
+mod measured;
+
+use measured::say;
+
 const ROWS: usize = 1600;
 const RANK: usize = 100;
 const REPEATS: usize = 5;
@@ -83,19 +87,16 @@ fn steps(batch: usize, pool: usize) -> metra::Result<()> {
     };
     let dense = Dense::new();
     let (few, many) = (0, 1024);
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let mut ratios = Vec::new();
     for _ in 0..REPEATS {
         let dense = dense.seconds(8) / 8.0;
         let step = (fit(many)? - fit(few)?) / (many - few) as f64;
-        ours.push(step);
-        theirs.push(dense);
+        ratios.push(dense / step);
     }
-    println!(
-        "kernel WARCA step, N = {ROWS}, rank {RANK}, {batch} pairs, pool of {pool}: {:.3} ms, dense \
-         {:.2} ms: {:.1} × cheaper",
-        1e3 * median(&mut ours),
-        1e3 * median(&mut theirs),
-        median(&mut theirs) / median(&mut ours)
+    say(
+        &format!("kernel WARCA step, N = {ROWS}, rank {RANK}, {batch} pairs, pool of {pool}"),
+        "× cheaper than dense",
+        ratios,
     );
     Ok(())
 }

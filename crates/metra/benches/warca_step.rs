@@ -16,6 +16,10 @@ use metra::supervision::{Labels, Supervision};
 use metra::training::{Method, Run, Schedule};
 use std::time::Instant;
 
+mod measured;
+
+use measured::say;
+
 const DIM: usize = 784;
 const RANK: usize = 64;
 const BATCH: usize = 512;
@@ -55,17 +59,16 @@ fn measure() -> metra::Result<()> {
     };
     let bare = Bare::new();
     let (few, many) = (5, 45);
-    let (mut ratios, mut steps) = (Vec::new(), Vec::new());
+    let mut ratios = Vec::new();
     for _ in 0..REPEATS {
         let products = bare.seconds(many - few);
         let step = fit(many)? - fit(few)?;
         ratios.push(step / products);
-        steps.push(step / (many - few) as f64);
     }
-    println!(
-        "WARCA step, d = {DIM}, rank {RANK}, batch = pool = {BATCH}: {:.2} ms, {:.2} × the bare products",
-        1e3 * median(&mut steps),
-        median(&mut ratios)
+    say(
+        "WARCA step, d = 784, rank 64, batch = pool = 512",
+        "× the bare products",
+        ratios,
     );
     Ok(())
 }
@@ -167,9 +170,4 @@ impl Bare {
         }
         start.elapsed().as_secs_f64()
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -1,0 +1,37 @@
+//! What the benches say: a line for people, and one that `cargo xtask bench` reads.
+#![allow(
+    clippy::print_stdout,
+    dead_code,
+    unreachable_pub,
+    reason = "a benchmark prints its figures, and not all use all of this"
+)]
+
+use metra::internal::cross;
+use metra::linalg::Rows;
+
+/// Queries of a block and items of a tile, as search and evaluation have them.
+const BLOCK: usize = 64;
+const TILE: usize = 1024;
+
+/// Say the median of some repeats, with the least and the greatest.
+pub fn say(name: &str, unit: &str, mut values: Vec<f64>) {
+    values.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (values[0], values[values.len() - 1]);
+    let median = values[values.len() / 2];
+    println!("{name}: {median:.3} {unit} ({low:.3} to {high:.3})");
+    println!("measured\t{name}\t{unit}\t{median:.6}\t{low:.6}\t{high:.6}");
+}
+
+/// The products of all queries with all items alone, results dropped.
+pub fn bare_products(queries: Rows<'_>, items: Rows<'_>) {
+    let mut out = vec![0.0; BLOCK * TILE];
+    for first in (0..queries.len()).step_by(BLOCK) {
+        let block = queries.slice(first, queries.len().min(first + BLOCK));
+        for start in (0..items.len()).step_by(TILE) {
+            let tile = items.slice(start, items.len().min(start + TILE));
+            let out = &mut out[..block.len() * tile.len()];
+            cross(block, tile, -2.0, out);
+            std::hint::black_box(out);
+        }
+    }
+}
