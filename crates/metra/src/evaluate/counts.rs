@@ -15,7 +15,7 @@
 
 use super::measure_values::{PlaceCounts, TieGroup};
 use super::radix::sort_by_upper_half;
-use super::thresholds::{MANY, MANY_WIDTH, ScoreRow, Space, Thresholds, WIDTH};
+use super::thresholds::{ScoreRow, Space, Thresholds, best_width};
 use super::truth::{Judged, Truth};
 use crate::data::RowId;
 use crate::linalg::RowBuf;
@@ -187,11 +187,8 @@ impl<'a> Counting<'a> {
         block: &QueryBlock,
         mut visit: impl FnMut(&mut Query, RowId, ScoreRow<'_>),
     ) -> Result<()> {
-        let many = self
-            .queries
-            .iter()
-            .any(|query| query.relevant.len() >= MANY);
-        let run = if many { MANY_WIDTH } else { WIDTH } / TILE;
+        let most = self.queries.iter().map(|query| query.relevant.len()).max();
+        let run = best_width(most.unwrap_or(0)) / TILE;
         for first in (0..self.items.tiles()).step_by(run) {
             let tiles = first..self.items.tiles().min(first + run);
             let width = tiles.len() * TILE;

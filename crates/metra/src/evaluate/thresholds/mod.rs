@@ -1,24 +1,37 @@
 //! Counts the scores below and equal to each of some thresholds, without sorting them.
 //!
 //! Sorting the scores would cost n log n and comparing each with each threshold n · R. Instead a
-//! score is mapped linearly to one of many bins between the least and the greatest threshold. Nothing
+//! score is mapped linearly to one of many bins between the least and the greatest threshold, unless there are only a
+//! few thresholds. Nothing
 //! is approximate: the map is the same monotone function of f32 for scores and thresholds, and scores that share a bin
 //! with a threshold are compared with it.
 
 mod bins;
 mod buckets;
+mod each;
 
 use crate::linalg::vectorized;
 use bins::Bins;
 use buckets::Buckets;
 
-/// Scores that are best counted at once, so many that the counters of a query are worth fetching.
+/// Scores of a row, at most: so many that the counters of a query are worth fetching.
 pub(super) const WIDTH: usize = 4096;
-/// The same where thresholds are many.
-pub(super) const MANY_WIDTH: usize = 32_768;
+
+/// Scores that are best counted at once, by the number of thresholds.
+pub(super) fn best_width(thresholds: usize) -> usize {
+    match thresholds {
+        // No counters to fetch: products are quickest where few of them are kept.
+        0..=HANDFUL => 1024,
+        count if count < MANY => WIDTH,
+        _ => 32_768,
+    }
+}
+
+/// Up to this many thresholds every score is compared with each.
+const HANDFUL: usize = 8;
 
 /// From this many thresholds on scores are parted into buckets.
-pub(super) const MANY: usize = 256;
+const MANY: usize = 256;
 
 /// Scores whose bins are found together.
 const LANES: usize = 32;
@@ -49,6 +62,12 @@ impl<'a> ScoreRow<'a> {
 
     pub(super) fn len(&self) -> usize {
         self.products.len()
+    }
+
+    /// Rows of at most so many scores.
+    fn parts(self, width: usize) -> impl Iterator<Item = ScoreRow<'a>> {
+        let parts = self.products.chunks(width).zip(self.offsets.chunks(width));
+        parts.map(|(products, offsets)| ScoreRow { products, offsets })
     }
 
     #[inline(always)]
@@ -109,32 +128,33 @@ impl Thresholds {
         self.values.extend(values);
         self.total.clear();
         self.total.resize(self.values.len(), Count::default());
-        if self.is_many() {
-            self.buckets.set(&self.values);
-        } else {
-            self.bins.set(&self.values);
+        match self.values.len() {
+            0..=HANDFUL => {}
+            count if count < MANY => self.bins.set(&self.values),
+            _ => self.buckets.set(&self.values),
         }
     }
 
-    fn is_many(&self) -> bool {
-        self.values.len() >= MANY
-    }
-
-    /// Count finite scores, at most [`WIDTH`] or, where thresholds are many, [`MANY_WIDTH`].
+    /// Count finite scores, fewer than 2^31.
     pub(super) fn add(&mut self, row: ScoreRow<'_>, space: &mut Space) {
-        if self.is_many() {
-            self.buckets.add(row, &self.values, space);
-        } else {
-            self.bins.add(row, &self.values, &mut self.total, space);
+        match self.values.len() {
+            0..=HANDFUL => each::add(row, &self.values, &mut self.total),
+            count if count < MANY => {
+                // A row can be longer where other queries of its block have more thresholds.
+                for part in row.parts(WIDTH) {
+                    self.bins.add(part, &self.values, &mut self.total, space);
+                }
+            }
+            _ => self.buckets.add(row, &self.values, space),
         }
     }
 
     /// The counts in the order of the thresholds.
     pub(super) fn finish(&mut self) -> &[Count] {
-        if self.is_many() {
-            self.buckets.settle(&mut self.total);
-        } else {
-            self.bins.settle(&self.values, &mut self.total);
+        match self.values.len() {
+            0..=HANDFUL => {}
+            count if count < MANY => self.bins.settle(&self.values, &mut self.total),
+            _ => self.buckets.settle(&mut self.total),
         }
         &self.total
     }
@@ -240,6 +260,8 @@ mod tests {
             (1, 1),
             (2048, 1),
             (777, 3),
+            (2048, 7),
+            (2048, 12),
             (2048, 100),
             (2000, 900),
             (2048, 3000),
@@ -261,6 +283,30 @@ mod tests {
             // One threshold far away leaves many of the others in one bin.
             values.push(1e6);
             check(&values, &scores);
+        }
+    }
+
+    #[test]
+    fn long_rows_of_equal_scores_overflow_no_counter() {
+        let offsets = vec![0.5; 70_000];
+        for thresholds in [3, 100, 300] {
+            let values: Vec<f32> = (0..thresholds).map(|value| value as f32).collect();
+            let mut found = Thresholds::default();
+            found.set(values.iter().copied());
+            for products in [vec![1.5; 70_000], vec![1.6; 70_000]] {
+                let row = ScoreRow::new(&products, &offsets);
+                found.add(row, &mut Space::default());
+            }
+            let counts = found.finish();
+            let equal = Count {
+                below: 0,
+                equal: 70_000,
+            };
+            assert_eq!((counts[2], counts[0]), (equal, Count::default()));
+            if thresholds > 3 {
+                let below = 140_000;
+                assert_eq!(counts[3], Count { below, equal: 0 });
+            }
         }
     }
 
