@@ -94,7 +94,7 @@ fn steps(batch: usize, pool: usize) -> metra::Result<()> {
         ratios.push(dense / step);
     }
     say(
-        &format!("kernel WARCA step, N = {ROWS}, rank {RANK}, {batch} pairs, pool of {pool}"),
+        &format!("kernel WARCA step, N = {ROWS}, rank {RANK}, batch of {batch}, pool of {pool}"),
         "× cheaper than dense",
         ratios,
     );

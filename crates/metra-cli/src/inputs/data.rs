@@ -126,22 +126,18 @@ impl Input<'_> {
                 format!("{shape}, {}{judged}", data.supervision().describe())
             }
             class_supervision @ (Supervision::Orderings(_) | Supervision::Taxonomy(_)) => {
-                let all = [
-                    std::slice::from_ref(class_supervision),
-                    data.class_supervision(),
-                ]
-                .concat();
+                let all = std::iter::once(class_supervision).chain(data.class_supervision());
                 let labels = data.labels().map_or(shape.clone(), labelled);
-                format!("{labels}{}", relations(&all))
+                format!("{labels}{}", relations(all))
             }
         }
     }
 }
 
 /// What is known of classes beyond their labels.
-fn relations(supervision: &[Supervision]) -> String {
+fn relations<'a>(supervision: impl IntoIterator<Item = &'a Supervision>) -> String {
     let words = supervision
-        .iter()
+        .into_iter()
         .filter_map(|supervision| match supervision {
             Supervision::Orderings(orderings) => {
                 Some(format!(" ordered by {} attributes", orderings.attributes()))

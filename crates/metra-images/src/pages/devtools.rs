@@ -5,6 +5,7 @@
 //! browser.
 
 use super::browser::{Browser, LOOK, Shot, check_address, end, end_group};
+use super::layout::MOST;
 use crate::{Error, Result};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -31,6 +32,8 @@ const WITH_PIPE: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 const FIND: &str = r"(() => {
   const least = innerWidth * innerHeight / 200, most = innerWidth * innerHeight / 4;
   const found = [];
+  // A form's field named children would hide them.
+  const children = Object.getOwnPropertyDescriptor(Element.prototype, 'children').get;
   // What an element shows of itself within the box that its ancestors leave it.
   const place = (element, clip) => {
     const at = element.getBoundingClientRect();
@@ -49,7 +52,7 @@ const FIND: &str = r"(() => {
   const visit = (element, depth, clip) => {
     const own = place(element, clip);
     const inside = depth > 0 && getComputedStyle(element).overflow !== 'visible' ? own : clip;
-    const large = [...element.children].filter(child => visible(child) && area(place(child, inside)) >= least);
+    const large = [...children.call(element)].filter(child => visible(child) && area(place(child, inside)) >= least);
     const covered = large.reduce((sum, child) => sum + area(place(child, inside)), 0);
     const splits = large.length > 0 && (area(own) > most || (large.length > 1 && covered >= 0.8 * area(own)));
     if (depth < 64 && (splits || (large.length > 0 && area(own) < covered / 2))) {
@@ -123,7 +126,8 @@ impl Browser {
 impl Session {
     fn boxes(&mut self, address: &str, shot: &Shot, stop: &AtomicBool) -> Result<Vec<PageRegion>> {
         let started = Instant::now();
-        let until = (started, shot, stop);
+        // Time that the page is to have comes on top.
+        let until = (started + shot.wait.unwrap_or_default(), shot, stop);
         let target = self.ask("Target.createTarget", json!({"url": "about:blank"}), until)?;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let page = self.ask("Target.attachToTarget", attach, until)?;
@@ -146,18 +150,35 @@ impl Session {
                 std::thread::sleep(LOOK);
             }
         }
-        let look = json!({"expression": FIND, "returnByValue": true});
+        // A world of its own, in which no script of the page has changed what functions do.
+        let world = json!({"frameId": opened["frameId"]});
+        let world = self.ask("Page.createIsolatedWorld", world, until)?;
+        let context = &world["executionContextId"];
+        let look = json!({"expression": FIND, "returnByValue": true, "contextId": context});
         let found = self.ask("Runtime.evaluate", look, until)?;
         let Some(regions) = found["result"]["value"].as_array() else {
             return Err(wrong(format!("expected boxes of elements, found {found}")));
         };
-        let regions: Vec<PageRegion> = regions.iter().filter_map(region).collect();
+        let regions: Vec<PageRegion> = regions.iter().filter_map(region).take(MOST).collect();
         if regions.is_empty() {
             return Err(wrong(
                 "expected elements on the page, found none that is large enough".into(),
             ));
         }
         Ok(regions)
+    }
+
+    /// Send a command and return its number.
+    fn send(&mut self, method: &str, parameters: Value) -> Result<u64> {
+        self.number += 1;
+        let mut message = json!({"id": self.number, "method": method, "params": parameters});
+        if let Some(page) = &self.page {
+            message["sessionId"] = json!(page);
+        }
+        let sent = self.input.write_all(format!("{message}\0").as_bytes());
+        sent.and_then(|()| self.input.flush())
+            .map_err(|error| wrong(format!("{method}: {error}")))?;
+        Ok(self.number)
     }
 
     /// Send a command and return its result.
@@ -167,15 +188,7 @@ impl Session {
         parameters: Value,
         until: (Instant, &Shot, &AtomicBool),
     ) -> Result<Value> {
-        self.number += 1;
-        let number = self.number;
-        let mut message = json!({"id": number, "method": method, "params": parameters});
-        if let Some(page) = &self.page {
-            message["sessionId"] = json!(page);
-        }
-        let sent = self.input.write_all(format!("{message}\0").as_bytes());
-        sent.and_then(|()| self.input.flush())
-            .map_err(|error| wrong(format!("{method}: {error}")))?;
+        let number = self.send(method, parameters)?;
         let answer = self.wait(|message| message["id"] == number, method, until)?;
         match answer.get("error") {
             Some(error) => Err(wrong(format!("{method}: {error}"))),
@@ -185,7 +198,7 @@ impl Session {
 
     /// The next message of a kind; others are dropped.
     fn wait(
-        &self,
+        &mut self,
         is_meant: impl Fn(&Value) -> bool,
         what: &str,
         (started, shot, stop): (Instant, &Shot, &AtomicBool),
@@ -194,7 +207,7 @@ impl Session {
             if stop.load(Ordering::Relaxed) {
                 return Err(metra::Error::Interrupted.into());
             }
-            if started.elapsed() > shot.timeout {
+            if Instant::now().saturating_duration_since(started) > shot.timeout {
                 let seconds = shot.timeout.as_secs_f64();
                 return Err(wrong(format!(
                     "expected {what} within {seconds} s, found none: killed"
@@ -202,6 +215,11 @@ impl Session {
             }
             match self.messages.recv_timeout(LOOK) {
                 Ok(message) if is_meant(&message) => return Ok(message),
+                Ok(message) if message["method"] == "Page.javascriptDialogOpening" => {
+                    // Nobody is there to answer, and the page waits for it. Its answer is dropped.
+                    let close = json!({"accept": false});
+                    self.send("Page.handleJavaScriptDialog", close)?;
+                }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let hint = "as root, or where the system forbids its sandbox, Chromium needs --no-sandbox";

@@ -14,7 +14,7 @@ pub struct Layout {
 }
 
 /// Most boxes of a page.
-const MOST: usize = 4096;
+pub(super) const MOST: usize = 4096;
 
 /// Names of the columns of a file of boxes.
 pub(super) const COLUMNS: [&str; 4] = ["left", "top", "width", "height"];
@@ -91,6 +91,14 @@ impl Layout {
             }
             boxes.push(one);
         }
+        if let Some([left, ..]) = boxes.iter().find(|[left, ..]| *left >= frame.width) {
+            let width = frame.width;
+            let problem = format!(
+                "expected boxes on screenshots {width} pixels wide, but one begins at {left}: find them with the window \
+                 of the screenshots"
+            );
+            return Err(Error::file(path, problem));
+        }
         Self::regions(&boxes, frame).map_err(|error| Error::file(path, error.to_string()))
     }
 
@@ -160,6 +168,10 @@ mod tests {
                 "line 2: expected whole numbers of pixels, found \"-4\"",
             ),
             ("left,top,width,height\n", "found 0 (of 0 given)"),
+            (
+                "left,top,width,height\n100,0,5,5\n",
+                "100 pixels wide, but one begins at 100",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

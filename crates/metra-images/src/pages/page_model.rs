@@ -6,7 +6,7 @@
 
 use super::layout::COLUMNS;
 use super::{Described, Frame, Labelled, Layout, Series, by_time, threshold};
-use crate::{Error, Result};
+use crate::{Error, Limits, Result};
 use metra::methods::qwise::{Qwise, QwiseForm};
 use metra::model::{Chain, Embedding, Map, Space};
 use metra::training::Run;
@@ -159,6 +159,13 @@ impl PageModel {
             width: fact(WIDTH)? as u32,
             height: fact(HEIGHT)? as u32,
         };
+        let pixels = u64::from(frame.width) * u64::from(frame.height);
+        if !(1..=Limits::default().pixels).contains(&pixels) {
+            let (width, height, most) = (frame.width, frame.height, Limits::default().pixels);
+            let problem =
+                format!("expected screenshots of 1 to {most} pixels, found {width} × {height}");
+            return Err(Error::file(path, problem));
+        }
         let layout = match model.origin.facts.get(REGIONS) {
             None => Layout::grid(fact(SIDE)? as usize, frame)?,
             Some(count) => {

@@ -149,14 +149,23 @@ impl<'a> DatasetBuilder<'a> {
         {
             return Err(Error::shape("labels", rows, labels.len()));
         }
+        let is_compared =
+            self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some();
+        let needed = |labels: &Option<Labels>| match labels {
+            Some(labels) => Ok(labels.clone()),
+            None if is_compared => Err(Error::Data(
+                "orderings and a taxonomy speak of classes: expected labels beside them".into(),
+            )),
+            None => Err(Error::Unsupervised),
+        };
         let mut classes = Vec::new();
         if let Some(orderings) = self.orderings {
-            let labels = self.labels.clone().ok_or(Error::Unsupervised)?;
-            classes.push(Supervision::Orderings(Orderings::new(labels, orderings)?));
+            let orderings = Orderings::new(needed(&self.labels)?, orderings)?;
+            classes.push(Supervision::Orderings(orderings));
         }
         if let Some(tree) = self.tree {
-            let labels = self.labels.clone().ok_or(Error::Unsupervised)?;
-            classes.push(Supervision::Taxonomy(Taxonomy::new(labels, tree)?));
+            let taxonomy = Taxonomy::new(needed(&self.labels)?, tree)?;
+            classes.push(Supervision::Taxonomy(taxonomy));
         }
         if let (Some(labels), true) = (self.labels, classes.is_empty()) {
             classes.push(Supervision::Labels(labels));
@@ -177,7 +186,7 @@ impl<'a> DatasetBuilder<'a> {
                 Some(queries) => Judgements::new(queries.len(), rows, &lines)?,
                 None => Judgements::within_one(rows, &lines)?,
             })
-        } else if self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some() {
+        } else if is_compared {
             class_supervision = classes;
             let [similar, dissimilar] = self.pairs.unwrap_or_default();
             let comparisons = Comparisons::new(rows)

@@ -167,6 +167,8 @@ impl<'a> Counting<'a> {
                     && let Some(product) = row.get(self.place[*item as usize] as usize - first)
                 {
                     let score = product + self.items.offset(*item);
+                    // The pass refuses what is not finite; until it does, any other score serves.
+                    let score = if score.is_finite() { score } else { 0.0 };
                     #[cfg(test)]
                     let score = score + self.disturb;
                     query.relevant[query.next_relevant] = score;

@@ -19,6 +19,24 @@ fn options(measures: &[Measure]) -> EvaluationOptions<'static> {
 }
 
 #[test]
+fn a_relevant_item_whose_score_leaves_f32_is_an_error() {
+    // Behind so many others that the counters are emptied before it is scored.
+    for relevant in [3, 20, 300] {
+        let count = 40_000;
+        let mut values: Vec<f32> = (0..count).map(|place| place as f32 * 1e-3).collect();
+        values[count - 5] = 3e19;
+        let items = line(&values);
+        let classes: Vec<i64> = (0..count)
+            .map(|place| i64::from(place >= count - relevant - 5))
+            .collect();
+        let labels = Labels::from_numbers(&classes).unwrap();
+        let truth = LeaveOneOut(&labels);
+        let found = evaluate(Space::SquaredL2, &items, &items, &truth, &options(&[]));
+        assert!(matches!(found, Err(Error::Score { .. })), "{found:?}");
+    }
+}
+
+#[test]
 fn leave_one_out_by_hand() {
     // Points 0 (a), 1 (b), 3 (a), 7 (b), 20 (c) on a line.
     // Query 0 (a): order 1 b, 3 a, … : AP 1/2. Query 1 (b): 0 a, 3 a, 7 b: AP 1/3.

@@ -179,13 +179,13 @@ impl Parts {
         let testable: Vec<u32> = (classes.iter().copied())
             .filter(|class| tested.contains(class))
             .collect();
-        let is_usable = |hidden: &[u32]| match data.supervision() {
-            Supervision::Orderings(orderings) => (0..orderings.attributes()).all(|attribute| {
+        let is_usable = |hidden: &[u32]| match data.orderings() {
+            Some(orderings) => (0..orderings.attributes()).all(|attribute| {
                 let seen = classes.iter().filter(|class| !hidden.contains(class));
                 let levels = seen.filter_map(|class| orderings.level(attribute, *class));
                 levels.collect::<BTreeSet<u32>>().len() > 1
             }),
-            _ => true,
+            None => true,
         };
         let most = testable.len().min(classes.len().max(2) - 2);
         if count > most {

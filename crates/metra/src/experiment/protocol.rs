@@ -220,7 +220,7 @@ pub fn check_protocol(data: &Dataset<'_>, protocol: Protocol) -> Result<()> {
     }
     if let Protocol::Classify(classifier) = protocol {
         classifier.check()?;
-        if data.supervision().as_labels().is_none() {
+        if data.labels().is_none() {
             let expected = "one that needs no class labels";
             return Err(Error::parameter("protocol", expected, protocol));
         }

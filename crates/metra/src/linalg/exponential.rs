@@ -74,7 +74,7 @@ pub(crate) fn exponential_f64(x: f64) -> f64 {
     if below { 0.0 } else { fraction * power }
 }
 
-/// ln(1 + e^t) and its slope, to about 1e-7 of each. Beyond 40 from 0 the smaller of the two terms counts as nothing:
+/// ln(1 + e^t) and its slope, to some 3e-7 of each. Beyond 40 from 0 the smaller of the two terms counts as nothing:
 /// numbers near the end of f32 are slow.
 #[inline(always)]
 pub(crate) fn softplus(t: f32) -> (f32, f32) {

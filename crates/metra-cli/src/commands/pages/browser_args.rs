@@ -18,7 +18,7 @@ pub(super) struct BrowserArgs {
     /// Height of the window in pixels; what lies below is not on the picture
     #[arg(long, default_value_t = Shot::default().height)]
     height: u32,
-    /// Let scripts run for so many milliseconds of the page's own time (default: until it has loaded)
+    /// Let scripts run for so many milliseconds after loading (for a screenshot, of the page's own time)
     #[arg(long, value_name = "MS")]
     wait: Option<u64>,
     /// Seconds after which a browser is killed

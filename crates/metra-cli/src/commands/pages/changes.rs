@@ -106,6 +106,10 @@ impl Measured {
 impl Changes {
     pub(super) fn run(&self, common: &Common) -> Result<u8> {
         ensure!(self.last != Some(0), "--last must be at least 1, but is 0");
+        ensure!(
+            self.model.is_none() || self.lessons.regions.is_none(),
+            "a model has its own regions: give --model or --regions"
+        );
         self.check_heat()?;
         let whole = Series::open(&self.place)?;
         let (series, described, model) = match &self.model {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Ask a headless Chromium for the boxes of a page's elements, to be weighed in place of cells of a grid.
 ///
-/// Elements are taken as far apart as they are larger than 1/200 of the window. The file (CSV with the columns left,
+/// Elements are taken apart as long as the parts are larger than 1/200 of the window. The file (CSV with the columns left,
 /// top, width, height and element) can be changed by hand: learn and changes take it with --regions. Screenshots must
 /// have the same width.
 #[derive(Args)]

@@ -40,7 +40,10 @@ pub(super) struct Bins {
 impl Bins {
     pub(super) fn set(&mut self, values: &[f32]) {
         self.linear = Linear::between(values, BINS);
-        self.sizes.resize(PLACES, 0);
+        if self.sizes.is_empty() {
+            // Fresh from the system, so that places nobody touches take no memory.
+            self.sizes = vec![0; PLACES];
+        }
         self.sizes[..BINS + LANES].fill(0);
         self.numbers.resize(BINS, 0);
         for (number, value) in values.iter().enumerate() {

@@ -4,6 +4,7 @@
 //! Bins would have to be so many that their counters leave the cache, or nearly all would hold a threshold.
 
 use super::{Count, LANES, Linear, ScoreRow, Space, find_bins};
+use crate::linalg::vectorized;
 #[cfg(target_arch = "x86_64")]
 use pulp::Simd as _;
 
@@ -11,6 +12,9 @@ use pulp::Simd as _;
 const GROUP: usize = 16;
 /// Most thresholds of a bucket on average.
 const SHARE: usize = 4;
+/// Thresholds of one bucket from which its scores are sorted: where one threshold lies far from all others, these share
+/// few buckets.
+const CROWDED: usize = 64;
 /// Most buckets.
 const MOST: usize = 4096;
 /// Places of counters: all that a bucket's number can name, so that none needs a check.
@@ -78,9 +82,8 @@ impl Buckets {
             space.parted[*cursor as usize] = row.score(place);
             *cursor += 1;
         }
-        let (parted, _) = space.parted.as_chunks::<GROUP>();
         let compare = Compare {
-            parted,
+            parted: &mut space.parted,
             ends: &space.ends[..buckets],
             starts: &self.starts,
             values,
@@ -91,13 +94,20 @@ impl Buckets {
             simd.vectorize(InWideVectors { simd, compare });
             return;
         }
-        compare.all(
+        vectorized(
             #[inline(always)]
-            |chunk, value| {
-                chunk.iter().fold([0, 0], |[below, equal], score| {
-                    let more = [*score < value, *score == value].map(u32::from);
-                    [below + more[0], equal + more[1]]
-                })
+            || {
+                compare.all(
+                    #[inline(always)]
+                    |chunk, value| {
+                        let (mut below, mut equal) = (0, 0);
+                        for score in chunk {
+                            below += u32::from(*score < value);
+                            equal += u32::from(*score == value);
+                        }
+                        [below, equal]
+                    },
+                );
             },
         );
     }
@@ -121,7 +131,7 @@ impl Buckets {
 
 /// The comparison of the scores of all buckets with the thresholds of theirs.
 struct Compare<'a> {
-    parted: &'a [[f32; GROUP]],
+    parted: &'a mut [f32],
     /// Where the scores of each bucket end.
     ends: &'a [u32],
     starts: &'a [u32],
@@ -136,10 +146,23 @@ impl Compare<'_> {
         // Bucket 0 holds no threshold.
         for bucket in 1..self.ends.len() {
             let (from, to) = (self.ends[bucket - 1] as usize, self.ends[bucket] as usize);
-            let scores = &self.parted[from / GROUP..to / GROUP];
+            let scores = &mut self.parted[from..to];
             let own = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
-            for (within, value) in self.within[own.clone()].iter_mut().zip(&self.values[own]) {
-                for chunk in scores {
+            let thresholds = self.within[own.clone()].iter_mut().zip(&self.values[own]);
+            if thresholds.len() > CROWDED {
+                scores.sort_unstable_by(f32::total_cmp);
+                let mut passed = 0;
+                for (within, value) in thresholds {
+                    passed += scores[passed..].partition_point(|score| score < value);
+                    let equal = scores[passed..].partition_point(|score| score <= value);
+                    within[0] += passed as u32;
+                    within[1] += equal as u32;
+                }
+                continue;
+            }
+            let (chunks, _) = scores.as_chunks::<GROUP>();
+            for (within, value) in thresholds {
+                for chunk in chunks {
                     let [below, equal] = count(chunk, *value);
                     within[0] += below;
                     within[1] += equal;

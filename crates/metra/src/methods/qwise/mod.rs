@@ -230,6 +230,15 @@ impl Qwise {
             }
             for classes in data.class_supervision() {
                 let drawn = derive::quadruplets(classes, self.count, seed)?;
+                if drawn.is_empty() {
+                    let given = classes.describe();
+                    let expected = format!("0 where no quadruplets can be drawn from {given}");
+                    return Err(Error::parameter(
+                        "class_weight",
+                        expected,
+                        self.class_weight,
+                    ));
+                }
                 all.extend(drawn.into_iter().map(Constraint::OfClasses));
             }
         }
@@ -243,10 +252,16 @@ impl Qwise {
     /// λ and the cost of each loss: mean loss with lambda, or ½|w|² with C. What was drawn from classes beside
     /// the supervision counts as `class_weight` times all the rest.
     fn costs(&self, constraints: &[Constraint]) -> Costs {
-        let is_of_classes = |c: &&Constraint| matches!(c, Constraint::OfClasses(_));
-        let of_classes = constraints.iter().filter(is_of_classes).count();
-        let given = (constraints.len() - of_classes) as f64;
-        let total = given * (1.0 + self.class_weight);
+        let (mut quadruplets, mut pairs, mut of_classes) = (0.0, 0.0, 0.0);
+        for constraint in constraints {
+            match constraint {
+                Constraint::Quadruplet(_) => quadruplets += 1.0,
+                Constraint::OfClasses(_) => of_classes += 1.0,
+                Constraint::Similar(_) | Constraint::Dissimilar(_) => pairs += 1.0,
+            }
+        }
+        let drawn = self.class_weight * (quadruplets + self.pair_cost * pairs);
+        let total = quadruplets + pairs + drawn;
         let (lambda, quadruplet) = if self.cost > 0.0 {
             (0.5, self.cost)
         } else {
@@ -255,7 +270,7 @@ impl Qwise {
         Costs {
             lambda,
             quadruplet,
-            of_classes: quadruplet * self.class_weight * given / of_classes.max(1) as f64,
+            of_classes: quadruplet * drawn / f64::max(of_classes, 1.0),
             pair: quadruplet * self.pair_cost,
         }
     }
