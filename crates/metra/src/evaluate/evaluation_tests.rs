@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::{Groups, MemoryCorpus};
-use crate::evaluate::{LeaveOneOut, ReIdentification, Verdict};
+use crate::evaluate::{AgainstGallery, LeaveOneOut, ReIdentification, Verdict};
 use crate::linalg::RowBuf;
 use crate::random::Stream;
 use crate::supervision::Labels;
@@ -30,8 +30,9 @@ fn a_relevant_item_whose_score_leaves_f32_is_an_error() {
             .map(|place| i64::from(place >= count - relevant - 5))
             .collect();
         let labels = Labels::from_numbers(&classes).unwrap();
-        let truth = LeaveOneOut(&labels);
-        let found = evaluate(Space::SquaredL2, &items, &items, &truth, &options(&[]));
+        let (query, class) = (line(&[1.0]), Labels::from_numbers(&[1]).unwrap());
+        let truth = AgainstGallery::new(&class, &labels);
+        let found = evaluate(Space::SquaredL2, &query, &items, &truth, &options(&[]));
         assert!(matches!(found, Err(Error::Score { .. })), "{found:?}");
     }
 }
