@@ -5,6 +5,7 @@
 //! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages;
 //! `cargo xtask bench` runs the benches again and writes their page.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,16 +51,8 @@ fn golden(options: &[&str]) -> Result<ExitCode> {
         }
     }
     let differences = xtask::golden(&xtask::repository_root()?, what, command)?;
-    let mut out = std::io::stdout().lock();
-    for line in &differences {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out, "golden: {} differences", differences.len())?;
-    Ok(if differences.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    let summary = format!("golden: {} differences", differences.len());
+    list(&differences, &summary)
 }
 
 fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
@@ -69,27 +62,28 @@ fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
 
 fn bench(check: bool) -> Result<ExitCode> {
     let worse = xtask::bench(&xtask::repository_root()?, check)?;
+    let summary = format!("bench: {} worse than recorded", worse.len());
+    list(&worse, &summary)
+}
+
+fn report(check: &str, findings: &[Finding]) -> Result<ExitCode> {
+    let summary = match findings.len() {
+        0 => format!("{check}: nothing found"),
+        count => format!("{check}: {count} found"),
+    };
+    list(findings, &summary)
+}
+
+/// Print what is wrong and how much of it there is; nothing is a success.
+fn list(wrong: &[impl Display], summary: &str) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    for line in &worse {
+    for line in wrong {
         writeln!(out, "{line}")?;
     }
-    writeln!(out, "bench: {} worse than recorded", worse.len())?;
-    Ok(if worse.is_empty() {
+    writeln!(out, "{summary}")?;
+    Ok(if wrong.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
-}
-
-fn report(check: &str, findings: &[Finding]) -> Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
-    for finding in findings {
-        writeln!(out, "{finding}")?;
-    }
-    if findings.is_empty() {
-        writeln!(out, "{check}: nothing found")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    writeln!(out, "{check}: {} found", findings.len())?;
-    Ok(ExitCode::FAILURE)
 }

@@ -267,7 +267,7 @@ pub(super) fn end(child: &mut Child) {
 }
 
 /// Kill what is left of a browser's group of processes.
-pub(super) fn end_group(child: &Child) {
+fn end_group(child: &Child) {
     #[cfg(unix)]
     if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
         // There may be none left.

@@ -4,7 +4,7 @@
 //! messages are JSON documents that end with a zero byte. No port is opened, so that nobody else can speak to the
 //! browser.
 
-use super::browser::{Browser, LOOK, Shot, check_address, end, end_group};
+use super::browser::{Browser, LOOK, Shot, check_address, end};
 use super::layout::MOST;
 use crate::{Error, Result};
 use serde_json::{Value, json};
@@ -114,7 +114,6 @@ impl Browser {
             page: None,
         };
         let found = session.boxes(address, shot, stop);
-        end_group(&child);
         end(&mut child);
         found.map_err(|error| match error {
             Error::Browser { problem } => failed(problem),
