@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Benches of the library, in the order of the page.
-const BENCHES: [&str; 5] = ["evaluation", "search", "warca_step", "kernel", "classics"];
+const BENCHES: [&str; 5] = ["evaluation", "search", "steps", "kernel", "classics"];
 
 /// The file with the figures, and the page made from it.
 const DATA: &str = "docs/results/data/performance.json";

@@ -19,7 +19,7 @@ pub(crate) use generalised::largest_ratios;
 pub use kernels::Kernel;
 pub(crate) use kernels::{finish_kernel, gram, raw_kernel_within};
 pub(crate) use products::{
-    BLOCK_ROWS, accumulate_outer, accumulate_product, block_distance, cross, map_rows, mix,
+    BLOCK_ROWS, accumulate_outer, accumulate_product, block_distance, cross, dot, map_rows, mix,
     product, squared_norms, transposed_product,
 };
 pub use rows::{RowBuf, Rows};

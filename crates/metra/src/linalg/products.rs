@@ -15,6 +15,9 @@ pub(crate) const BLOCK_ROWS: usize = 384;
 /// Columns of a product's output that one task computes when the sum runs over rows.
 const TILE_COLUMNS: usize = 256;
 
+/// Rows that a sum over rows takes at once: so many stay near the processor.
+const SUM_ROWS: usize = 768;
+
 /// `out = rows · mapᵀ`: every row mapped by the (m × d) matrix `map`.
 pub(crate) fn map_rows(rows: Rows<'_>, map: Rows<'_>, out: &mut RowBuf) -> Result<()> {
     if rows.dim() != map.dim() {
@@ -74,19 +77,22 @@ pub(crate) fn transposed_product(left: Rows<'_>, right: Rows<'_>, out: &mut RowB
             right.len(),
         ));
     }
-    let (height, width) = (left.dim(), right.dim());
+    let (rows, height, width) = (left.len(), left.dim(), right.dim());
     out.reset(height, width);
     let tiles = column_tiles(out.mat_mut());
-    tiles.into_par_iter().enumerate().for_each(|(index, tile)| {
-        let columns = tile.ncols();
-        matmul(
-            tile,
-            Accum::Replace,
-            left.mat().transpose(),
-            right.mat().subcols(index * TILE_COLUMNS, columns),
-            1.0,
-            Par::Seq,
-        );
+    (tiles.into_par_iter().enumerate()).for_each(|(index, mut tile)| {
+        let (mut first, columns) = (0, tile.ncols());
+        let mut accum = Accum::Replace;
+        loop {
+            let end = left.len().min(first + SUM_ROWS);
+            let (left, right) = (left.slice(first, end).mat(), right.slice(first, end).mat());
+            let right = right.subcols(index * TILE_COLUMNS, columns);
+            matmul(tile.as_mut(), accum, left.transpose(), right, 1.0, Par::Seq);
+            (first, accum) = (end, Accum::Add);
+            if first == rows {
+                return;
+            }
+        }
     });
     Ok(())
 }
@@ -162,21 +168,22 @@ pub(crate) fn block_distance(left: &[f32], right: &[f32], size: usize) -> f32 {
 /// Squared Euclidean norm of every row.
 pub(crate) fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
     out.clear();
-    out.extend(rows.iter().map(|row| vectorized(|| squared_norm(row))));
+    out.extend(rows.iter().map(|row| vectorized(|| dot(row, row))));
 }
 
+/// Σ a·b. Sixteen running sums let the compiler use vector registers; the order of additions is fixed.
 #[inline(always)]
-fn squared_norm(row: &[f32]) -> f32 {
-    // Sixteen running sums let the compiler use vector registers; the order of additions is fixed.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 16];
-    let chunks = row.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (sum, value) in sums.iter_mut().zip(chunk) {
-            *sum += value * value;
+    let (a_chunks, a_rest) = a.as_chunks::<16>();
+    let (b_chunks, b_rest) = b.as_chunks::<16>();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for lane in 0..16 {
+            sums[lane] += a[lane] * b[lane];
         }
     }
-    sums.iter().sum::<f32>() + rest.iter().map(|v| v * v).sum::<f32>()
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b);
+    sums.iter().sum::<f32>() + rest.sum::<f32>()
 }
 
 #[cfg(test)]

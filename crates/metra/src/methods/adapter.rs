@@ -18,12 +18,14 @@ use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind};
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
-use crate::training::in_batch::cosines::{Graded, Units, pull, pull_anchors};
+use crate::training::in_batch::batch::IGNORED;
+use crate::training::in_batch::cosines::{Units, pull_anchors, pull_items};
 use crate::training::parameters::{Bound, Choice, parameters};
 use crate::training::regulariser::Regulariser;
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
+use faer::Accum;
 use serde::{Deserialize, Serialize};
 
 /// Which vectors are mapped.
@@ -128,6 +130,8 @@ struct Adaptation<'a> {
     /// Queries with a relevant item.
     usable: Vec<RowId>,
     drawn: Drawn,
+    /// Derivatives by all cosines.
+    slopes: Vec<f32>,
     gradient: RowBuf,
 }
 
@@ -138,17 +142,7 @@ struct Drawn {
     queries: RowBuf,
     items: RowBuf,
     /// Of every query the grade of every item, query after query.
-    grades: Vec<Grade>,
-}
-
-/// Grade of an item for a query: 0 where it is irrelevant, none where it is the query itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Grade(Option<f32>);
-
-impl Graded for Grade {
-    fn grade(self) -> Option<f32> {
-        self.0
-    }
+    grades: Vec<f32>,
 }
 
 impl<'a> Adaptation<'a> {
@@ -172,6 +166,7 @@ impl<'a> Adaptation<'a> {
                 items: RowBuf::empty(dim),
                 grades: Vec::new(),
             },
+            slopes: Vec::new(),
             gradient: RowBuf::empty(dim),
         }
     }
@@ -232,18 +227,17 @@ fn units(corpus: &dyn Corpus, ids: &[RowId]) -> Result<RowBuf> {
     Ok(rows)
 }
 
-/// Of every query the grade of every item, both in increasing order.
-fn grades(relevance: &dyn Relevance, queries: &[RowId], items: &[RowId]) -> Vec<Grade> {
-    let mut grades = vec![Grade(Some(0.0)); queries.len() * items.len()];
+/// Of every query the grade of every item, both in increasing order: 0 where it is irrelevant.
+fn grades(relevance: &dyn Relevance, queries: &[RowId], items: &[RowId]) -> Vec<f32> {
+    let mut grades = vec![0.0; queries.len() * items.len()];
     let mut relevant = Vec::new();
     for (query, grades) in queries.iter().zip(grades.chunks_exact_mut(items.len())) {
         relevant.clear();
         relevance.relevant(*query, &mut relevant);
-        let own = relevance.within().then_some((*query, None));
-        let graded = relevant.iter().map(|(item, grade)| (*item, Some(*grade)));
-        for (item, grade) in graded.chain(own) {
+        let own = relevance.within().then_some((*query, IGNORED));
+        for (item, grade) in relevant.iter().copied().chain(own) {
             if let Ok(place) = items.binary_search(&item) {
-                grades[place] = Grade(grade);
+                grades[place] = grade;
             }
         }
     }
@@ -257,22 +251,26 @@ impl Adaptation<'_> {
         let mut mapped = RowBuf::empty(matrix.len());
         map_rows(drawn.queries.rows(), matrix.rows(), &mut mapped)?;
         let queries = Units::new(mapped.rows());
+        let mut by_row = RowBuf::zeros(queries.rows().len(), matrix.len());
+        let (loss, grades, slopes) = (&self.loss, &drawn.grades, &mut self.slopes);
         match self.settings.sides {
             AdaptedSides::Queries => {
-                let items = drawn.items.rows();
-                let (loss, by_query) =
-                    pull_anchors(&self.loss, queries.rows(), items, &drawn.grades);
-                let by_query = queries.carry_back(by_query);
-                transposed_product(by_query.rows(), drawn.queries.rows(), &mut self.gradient)?;
+                let rows = (queries.rows(), drawn.items.rows());
+                let loss = pull_anchors(loss, rows, grades, slopes, by_row.values_mut());
+                queries.carry_back(&mut by_row);
+                transposed_product(by_row.rows(), drawn.queries.rows(), &mut self.gradient)?;
                 Ok(loss)
             }
             AdaptedSides::Both => {
                 map_rows(drawn.items.rows(), matrix.rows(), &mut mapped)?;
                 let items = Units::new(mapped.rows());
-                let (loss, by_query, by_item) =
-                    pull(&self.loss, queries.rows(), items.rows(), &drawn.grades);
-                let mut by_row = queries.carry_back(by_query);
-                by_row.extend(items.carry_back(by_item).rows());
+                let rows = (queries.rows(), items.rows());
+                let loss = pull_anchors(loss, rows, grades, slopes, by_row.values_mut());
+                let mut by_item = RowBuf::zeros(items.rows().len(), matrix.len());
+                pull_items(slopes, queries.rows(), Accum::Replace, by_item.values_mut());
+                queries.carry_back(&mut by_row);
+                items.carry_back(&mut by_item);
+                by_row.extend(by_item.rows());
                 let mut rows = drawn.queries.clone();
                 rows.extend(drawn.items.rows());
                 transposed_product(by_row.rows(), rows.rows(), &mut self.gradient)?;
@@ -440,8 +438,8 @@ mod tests {
         let width = drawn.items.len();
         for grades in drawn.grades.chunks_exact(width) {
             // Every row of its class is in the pool of those drawn, the query itself at most once.
-            assert!(grades.contains(&Grade(Some(1.0))) && grades.contains(&Grade(Some(0.0))));
-            assert!(grades.iter().filter(|grade| grade.0.is_none()).count() <= 1);
+            assert!(grades.contains(&1.0) && grades.contains(&0.0));
+            assert!(grades.iter().filter(|grade| **grade == IGNORED).count() <= 1);
         }
     }
 }

@@ -13,8 +13,7 @@ use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
-use crate::training::in_batch::batch::Kind;
-use crate::training::in_batch::cosines::{Counts, PairLoss, Terms};
+use crate::training::in_batch::cosines::{Counts, PairLoss, SoftSum, soft_sums};
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
@@ -73,34 +72,18 @@ impl Method for MultiSimilarity {
 }
 
 impl PairLoss for MultiSimilarity {
-    fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64 {
-        let of = |kind: Kind| (cosines.iter().zip(kinds)).filter(move |(_, k)| **k == kind);
+    fn anchor(&self, cosines: &mut [f32], grades: &[f32], counts: Counts) -> f64 {
         // No two cosines differ by more than 2.
-        let (all, epsilon) = (self.epsilon >= 2.0, self.epsilon as f32);
-        let lowest = of(Kind::Positive)
-            .map(|(s, _)| *s)
-            .fold(f32::INFINITY, f32::min);
-        let highest = of(Kind::Negative)
-            .map(|(s, _)| *s)
-            .fold(f32::NEG_INFINITY, f32::max);
-        let (alpha, beta, base) = (self.alpha as f32, self.beta as f32, self.base as f32);
-        let (mut pulled, mut pushed) = (Terms::default(), Terms::default());
-        for (place, (s, kind)) in cosines.iter().zip(kinds).enumerate() {
-            match kind {
-                Kind::Positive if all || *s - epsilon < highest => {
-                    pulled.push(place, -alpha * (s - base));
-                }
-                Kind::Negative if all || *s + epsilon > lowest => {
-                    pushed.push(place, beta * (s - base));
-                }
-                _ => {}
-            }
-        }
+        let epsilon = match self.epsilon >= 2.0 {
+            true => f32::INFINITY,
+            false => self.epsilon as f32,
+        };
         let share = 1.0 / counts.anchors.max(1) as f64;
-        let loss = pulled.soft_sum() / self.alpha + pushed.soft_sum() / self.beta;
-        cosines.fill(0.0);
-        pulled.place(-share, cosines);
-        pushed.place(share, cosines);
-        loss * share
+        let sum = |sharpness: f64| SoftSum {
+            sharpness: sharpness as f32,
+            base: self.base as f32,
+            weight: share / sharpness.abs(),
+        };
+        soft_sums(cosines, grades, epsilon, (sum(-self.alpha), sum(self.beta)))
     }
 }

@@ -9,7 +9,7 @@
 use crate::data::{Corpus, RowId};
 use crate::dataset::Dataset;
 use crate::execute::{check_square, spread};
-use crate::linalg::{RowBuf, vectorized};
+use crate::linalg::{self, RowBuf, vectorized};
 use crate::model::{LowRank, Map, Space};
 use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind, derive};
@@ -162,18 +162,7 @@ fn aggress(
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     vectorized(
         #[inline(always)]
-        || {
-            let (a_lanes, a_rest) = a.as_chunks::<16>();
-            let (b_lanes, b_rest) = b.as_chunks::<16>();
-            let mut sums = [0.0_f32; 16];
-            for (a, b) in a_lanes.iter().zip(b_lanes) {
-                for lane in 0..16 {
-                    sums[lane] += a[lane] * b[lane];
-                }
-            }
-            let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b);
-            sums.iter().sum::<f32>() + rest.sum::<f32>()
-        },
+        || linalg::dot(a, b),
     )
 }
 

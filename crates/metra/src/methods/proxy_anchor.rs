@@ -13,8 +13,7 @@ use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
-use crate::training::in_batch::batch::Kind;
-use crate::training::in_batch::cosines::{Counts, PairLoss, Terms};
+use crate::training::in_batch::cosines::{Counts, PairLoss, SoftSum, soft_sums};
 use crate::training::in_batch::{InBatchTraining, SPACES, train};
 use crate::training::parameters::{Bound, parameters};
 use crate::training::{Method, Run};
@@ -65,22 +64,13 @@ impl Method for ProxyAnchor {
 }
 
 impl PairLoss for ProxyAnchor {
-    fn anchor(&self, cosines: &mut [f32], kinds: &[Kind], counts: Counts) -> f64 {
-        let (alpha, margin) = (self.alpha as f32, self.margin as f32);
-        let (mut own, mut others) = (Terms::default(), Terms::default());
-        for (place, (s, kind)) in cosines.iter().zip(kinds).enumerate() {
-            match kind {
-                Kind::Positive => own.push(place, -alpha * (s - margin)),
-                Kind::Negative => others.push(place, alpha * (s + margin)),
-                Kind::Ignored => {}
-            }
-        }
-        let own_share = 1.0 / counts.with_positives.max(1) as f64;
-        let other_share = 1.0 / counts.anchors.max(1) as f64;
-        let loss = own_share * own.soft_sum() + other_share * others.soft_sum();
-        cosines.fill(0.0);
-        own.place(-self.alpha * own_share, cosines);
-        others.place(self.alpha * other_share, cosines);
-        loss
+    fn anchor(&self, cosines: &mut [f32], grades: &[f32], counts: Counts) -> f64 {
+        let sum = |sign: f64, anchors: usize| SoftSum {
+            sharpness: (sign * self.alpha) as f32,
+            base: (-sign * self.margin) as f32,
+            weight: 1.0 / anchors.max(1) as f64,
+        };
+        let sums = (sum(-1.0, counts.with_positives), sum(1.0, counts.anchors));
+        soft_sums(cosines, grades, f32::INFINITY, sums)
     }
 }

@@ -11,9 +11,10 @@
 
 use crate::Result;
 use crate::dataset::Dataset;
+use crate::linalg::vectorized;
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
-use crate::training::in_batch::cosines::{Counts, Graded, PairLoss, exponentials};
+use crate::training::in_batch::cosines::{Counts, LANES, PairLoss, exponentials, in_lanes, total};
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
@@ -67,33 +68,81 @@ impl Method for SupCon {
     }
 }
 
-impl<G: Graded> PairLoss<G> for SupCon {
-    fn anchor(&self, cosines: &mut [f32], kinds: &[G], counts: Counts) -> f64 {
+impl PairLoss for SupCon {
+    fn anchor(&self, cosines: &mut [f32], grades: &[f32], counts: Counts) -> f64 {
         let inverse = (1.0 / self.temperature) as f32;
-        let (mut largest, mut wanted, mut grades) = (f32::NEG_INFINITY, 0.0_f64, 0.0_f64);
-        for (s, kind) in cosines.iter_mut().zip(kinds) {
-            match kind.grade() {
-                Some(grade) => {
-                    wanted += f64::from(grade) * f64::from(*s);
-                    grades += f64::from(grade);
-                }
-                // No cosine is so low: what is ignored has no part in the sum.
-                None => *s = f32::NEG_INFINITY,
-            }
-            largest = largest.max(*s);
-        }
-        if grades == 0.0 {
+        let Wanted {
+            largest,
+            wanted,
+            total: graded,
+        } = Wanted::prepare(cosines, grades);
+        if graded == 0.0 {
             cosines.fill(0.0);
             return 0.0;
         }
-        let wanted = (wanted / grades - f64::from(largest)) / self.temperature;
+        let wanted = (wanted / graded - f64::from(largest)) / self.temperature;
         let total = exponentials(cosines, largest, inverse);
         let share = 1.0 / counts.with_positives.max(1) as f64;
         let factor = (share / self.temperature / total) as f32;
-        let pull = (share / self.temperature / grades) as f32;
-        for (s, kind) in cosines.iter_mut().zip(kinds) {
-            *s = *s * factor - pull * kind.grade().unwrap_or(0.0);
-        }
+        let pull = (share / self.temperature / graded) as f32;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (s, grade) in cosines.iter_mut().zip(grades) {
+                    *s = *s * factor - pull * grade.max(0.0);
+                }
+            },
+        );
         share * (total.ln() - wanted)
+    }
+}
+
+/// What the loss needs to know of an anchor's cosines before their exponentials.
+struct Wanted {
+    largest: f32,
+    /// Cosines of relevant items, weighted by their grades, and the grades' sum.
+    wanted: f64,
+    total: f64,
+}
+
+impl Wanted {
+    /// Look at all cosines; those of items without a part become lower than any.
+    fn prepare(cosines: &mut [f32], grades: &[f32]) -> Self {
+        vectorized(
+            #[inline(always)]
+            || {
+                for (s, grade) in cosines.iter_mut().zip(grades) {
+                    *s = if *grade < 0.0 { f32::NEG_INFINITY } else { *s };
+                }
+            },
+        );
+        let mut largest = [f32::NEG_INFINITY; LANES];
+        let (mut wanted, mut sums) = ([0.0; LANES], [0.0; LANES]);
+        in_lanes(
+            cosines,
+            grades,
+            #[inline(always)]
+            |cosines, grades| {
+                for lane in 0..LANES {
+                    largest[lane] = cosines[lane].max(largest[lane]);
+                }
+                for lane in 0..LANES {
+                    let is_relevant = grades[lane] > 0.0;
+                    wanted[lane] += if is_relevant {
+                        grades[lane] * cosines[lane]
+                    } else {
+                        0.0
+                    };
+                }
+                for lane in 0..LANES {
+                    sums[lane] += grades[lane].max(0.0);
+                }
+            },
+        );
+        Wanted {
+            largest: largest.into_iter().fold(f32::NEG_INFINITY, f32::max),
+            wanted: total(&wanted),
+            total: total(&sums),
+        }
     }
 }

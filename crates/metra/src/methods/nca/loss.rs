@@ -17,6 +17,10 @@ use rayon::prelude::*;
 
 /// Rows whose distances to all others are made at once.
 const BLOCK: usize = 64;
+/// Running sums side by side: as many as the widest vector register holds.
+const LANES: usize = 16;
+/// Weights that are summed in single precision.
+const PART: usize = 1024;
 
 /// The loss over rows of these classes.
 pub(super) struct NcaLoss<'a> {
@@ -48,8 +52,8 @@ impl<'a> NcaLoss<'a> {
         end
     }
 
-    /// For every row the logarithm of its normaliser and its chance.
-    fn chances(&self, mapped: Rows<'_>, squared: &[f32]) -> Vec<(f32, f32)> {
+    /// For every row the logarithm of its normaliser, and its chance.
+    fn chances(&self, mapped: Rows<'_>, squared: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let blocks: Vec<Vec<(f32, f32)>> = (0..mapped.len())
             .into_par_iter()
             .step_by(BLOCK)
@@ -59,25 +63,52 @@ impl<'a> NcaLoss<'a> {
                 rows.map(|(row, number)| self.chance(row, number)).collect()
             })
             .collect();
-        blocks.concat()
+        blocks.into_iter().flatten().unzip()
     }
 
     fn chance(&self, distances: &[f32], number: usize) -> (f32, f32) {
-        let nearest = distances.iter().copied().fold(f32::INFINITY, f32::min);
+        let (nearest, all, same) = vectorized(
+            #[inline(always)]
+            || {
+                let mut nearest = [f32::INFINITY; LANES];
+                let (chunks, rest) = distances.as_chunks::<LANES>();
+                for chunk in chunks {
+                    for lane in 0..LANES {
+                        nearest[lane] = if chunk[lane] < nearest[lane] {
+                            chunk[lane]
+                        } else {
+                            nearest[lane]
+                        };
+                    }
+                }
+                let nearest = (nearest.iter().chain(rest)).fold(f32::INFINITY, |a, b| a.min(*b));
+                let class = self.classes[number];
+                let (mut all, mut same) = (0.0_f64, 0.0_f64);
+                // Sums of so few numbers lose nothing in single precision.
+                for (distances, classes) in distances.chunks(PART).zip(self.classes.chunks(PART)) {
+                    let (mut part, mut of_class) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+                    let (chunks, rest) = distances.as_chunks::<LANES>();
+                    let (class_chunks, class_rest) = classes.as_chunks::<LANES>();
+                    for (distances, classes) in chunks.iter().zip(class_chunks) {
+                        for lane in 0..LANES {
+                            let weight = exponential(nearest - distances[lane]);
+                            part[lane] += weight;
+                            of_class[lane] += if classes[lane] == class { weight } else { 0.0 };
+                        }
+                    }
+                    for (distance, other) in rest.iter().zip(class_rest) {
+                        let weight = exponential(nearest - distance);
+                        part[0] += weight;
+                        of_class[0] += if *other == class { weight } else { 0.0 };
+                    }
+                    all += f64::from(part.iter().sum::<f32>());
+                    same += f64::from(of_class.iter().sum::<f32>());
+                }
+                (nearest, all, same)
+            },
+        );
         if nearest == f32::INFINITY {
             return (0.0, 0.0);
-        }
-        let class = self.classes[number];
-        let (mut all, mut same) = (0.0_f64, 0.0_f64);
-        for (distances, classes) in distances.chunks(64).zip(self.classes.chunks(64)) {
-            let (mut part, mut of_class) = (0.0_f32, 0.0_f32);
-            for (distance, other) in distances.iter().zip(classes) {
-                let weight = exponential(nearest - distance);
-                part += weight;
-                of_class += if *other == class { weight } else { 0.0 };
-            }
-            all += f64::from(part);
-            same += f64::from(of_class);
         }
         (all.ln() as f32 - nearest, (same / all) as f32)
     }
@@ -94,7 +125,7 @@ impl MappedLoss for NcaLoss<'_> {
                 problem: "the mapped rows are not finite".into(),
             });
         }
-        let chances = self.chances(mapped, &squared);
+        let (logs, chances) = self.chances(mapped, &squared);
         let factor = 1.0 / count as f32;
         let mut slopes = RowBuf::zeros(count, rank);
         slopes
@@ -106,7 +137,7 @@ impl MappedLoss for NcaLoss<'_> {
                 let end = Self::distances(mapped, &squared, first, buffer);
                 let mut sums = Vec::with_capacity(BLOCK);
                 for (row, number) in buffer.chunks_exact_mut(count).zip(first..end) {
-                    sums.push(self.pulls(row, number, &chances));
+                    sums.push(self.pulls(row, number, (&logs, &chances)));
                 }
                 let pulls = MatRef::from_row_major_slice(buffer, end - first, count);
                 // The loss is minus the mean: its slope is 2/n (z_j Σ s − Σ s z).
@@ -118,26 +149,37 @@ impl MappedLoss for NcaLoss<'_> {
                     }
                 }
             });
-        let total: f64 = chances.iter().map(|(_, chance)| f64::from(*chance)).sum();
+        let total: f64 = chances.iter().map(|chance| f64::from(*chance)).sum();
         Ok((-total / count as f64, slopes))
     }
 }
 
 impl NcaLoss<'_> {
     /// Replace a row's distances by its pulls; gives their sum.
-    fn pulls(&self, row: &mut [f32], number: usize, chances: &[(f32, f32)]) -> f32 {
-        let class = self.classes[number];
-        let (log, chance) = chances[number];
-        let others = self.classes.iter().zip(chances);
-        let mut sum = 0.0_f64;
-        for (value, (other, (other_log, other_chance))) in row.iter_mut().zip(others) {
-            let same = f32::from(*other == class);
-            let to = exponential(-*value - log) * (same - chance);
-            let from = exponential(-*value - other_log) * (same - other_chance);
-            *value = to + from;
-            sum += f64::from(*value);
-        }
-        sum as f32
+    fn pulls(&self, row: &mut [f32], number: usize, (logs, chances): (&[f32], &[f32])) -> f32 {
+        let (class, log, chance) = (self.classes[number], logs[number], chances[number]);
+        vectorized(
+            #[inline(always)]
+            || {
+                let others = self.classes.iter().zip(logs).zip(chances);
+                for (value, ((other, other_log), other_chance)) in row.iter_mut().zip(others) {
+                    let same = if *other == class { 1.0 } else { 0.0 };
+                    let to = exponential(-*value - log) * (same - chance);
+                    let from = exponential(-*value - other_log) * (same - other_chance);
+                    *value = to + from;
+                }
+                // In double precision: pulls of both signs cancel.
+                let mut sums = [0.0_f64; LANES];
+                let (chunks, rest) = row.as_chunks::<LANES>();
+                for chunk in chunks {
+                    for lane in 0..LANES {
+                        sums[lane] += f64::from(chunk[lane]);
+                    }
+                }
+                let rest = rest.iter().map(|value| f64::from(*value));
+                (sums.iter().sum::<f64>() + rest.sum::<f64>()) as f32
+            },
+        )
     }
 }
 

@@ -12,16 +12,10 @@ use crate::random::Stream;
 use crate::supervision::{Labels, Pool, Relevance};
 use crate::training::training_space::fetch;
 
-/// What an item is to an anchor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Relevant.
-    Positive,
-    /// Irrelevant.
-    Negative,
-    /// The anchor itself, or one that says it is relevant while the anchor does not.
-    Ignored,
-}
+/// Grade of an item that has no part in an anchor's loss: the anchor itself, or one that says it is relevant while the
+/// anchor does not. Irrelevant items have grade 0 and relevant ones more, here 1.
+pub(crate) const IGNORED: f32 = -1.0;
+const RELEVANT: f32 = 1.0;
 
 /// How batches are drawn.
 pub(crate) struct Plan<'a> {
@@ -57,8 +51,8 @@ pub(crate) struct Batch {
     pub(crate) queries: Vec<RowId>,
     /// Items in increasing order.
     pub(crate) items: Pool,
-    /// Of every anchor (query, item or proxy) the kind of every item, anchor after anchor.
-    pub(crate) kinds: Vec<Kind>,
+    /// Of every anchor (query, item or proxy) the grade of every item, anchor after anchor.
+    pub(crate) grades: Vec<f32>,
 }
 
 impl Batch {
@@ -87,43 +81,43 @@ impl Batch {
         self.queries.dedup();
         self.items.fill(relevance, items.into_iter());
         match plan.labels {
-            Some(labels) if plan.proxies => self.class_kinds(labels.classes()),
-            _ => self.row_kinds(relevance),
+            Some(labels) if plan.proxies => self.grade_by_class(labels.classes()),
+            _ => self.grade_by_row(relevance),
         }
     }
 
     /// Proxies are the anchors: rows of their class are relevant.
-    fn class_kinds(&mut self, classes: usize) {
+    fn grade_by_class(&mut self, classes: usize) {
         let count = self.items.items().len();
-        self.kinds.clear();
-        self.kinds.resize(classes * count, Kind::Negative);
-        for (class, kinds) in self.kinds.chunks_exact_mut(count).enumerate() {
+        self.grades.clear();
+        self.grades.resize(classes * count, 0.0);
+        for (class, grades) in self.grades.chunks_exact_mut(count).enumerate() {
             for place in self.items.places(class as u64) {
-                kinds[place] = Kind::Positive;
+                grades[place] = RELEVANT;
             }
         }
     }
 
-    fn row_kinds(&mut self, relevance: &dyn Relevance) {
+    fn grade_by_row(&mut self, relevance: &dyn Relevance) {
         let items = self.items.items();
         let own = self.queries.is_empty();
         let anchors = if own { items } else { &self.queries[..] };
         let count = items.len();
-        self.kinds.clear();
-        self.kinds.resize(anchors.len() * count, Kind::Negative);
+        self.grades.clear();
+        self.grades.resize(anchors.len() * count, 0.0);
         for (anchor, id) in anchors.iter().enumerate() {
-            let kinds = &mut self.kinds;
+            let grades = &mut self.grades;
             relevance.visit_pool(*id, &self.items, &mut |place| {
                 // The anchor itself is visited too.
                 if own && place == anchor {
-                    kinds[anchor * count + place] = Kind::Ignored;
+                    grades[anchor * count + place] = IGNORED;
                     return;
                 }
-                kinds[anchor * count + place] = Kind::Positive;
+                grades[anchor * count + place] = RELEVANT;
                 // Cosine has no direction: what is relevant one way is not pushed off the other way.
                 let back = place * count + anchor;
-                if own && kinds[back] == Kind::Negative {
-                    kinds[back] = Kind::Ignored;
+                if own && grades[back] == 0.0 {
+                    grades[back] = IGNORED;
                 }
             });
         }
@@ -201,21 +195,21 @@ mod tests {
         let batch = drawn(&plan);
         let items = batch.items.items();
         assert_eq!(items.len(), 32);
-        for (anchor, kinds) in batch.kinds.chunks_exact(32).enumerate() {
-            let count = |kind| kinds.iter().filter(|k| **k == kind).count();
-            assert_eq!((count(Kind::Positive), count(Kind::Negative)), (3, 28));
-            assert_eq!(kinds[anchor], Kind::Ignored);
-            for (place, kind) in kinds.iter().enumerate() {
+        for (anchor, grades) in batch.grades.chunks_exact(32).enumerate() {
+            let count = |grade| grades.iter().filter(|g| **g == grade).count();
+            assert_eq!((count(RELEVANT), count(0.0)), (3, 28));
+            assert_eq!(grades[anchor], IGNORED);
+            for (place, grade) in grades.iter().enumerate() {
                 let relevant = labels.is_relevant(items[anchor], items[place]);
-                assert_eq!(*kind == Kind::Positive, relevant);
+                assert_eq!(*grade == RELEVANT, relevant);
             }
         }
         plan.proxies = true;
         let batch = drawn(&plan);
-        for (class, kinds) in batch.kinds.chunks_exact(32).enumerate() {
-            for (item, kind) in batch.items.items().iter().zip(kinds) {
+        for (class, grades) in batch.grades.chunks_exact(32).enumerate() {
+            for (item, grade) in batch.items.items().iter().zip(grades) {
                 let own = labels.of()[*item as usize] == class as u32;
-                assert_eq!(*kind == Kind::Positive, own);
+                assert_eq!(*grade == RELEVANT, own);
             }
         }
         // Few classes: more rows of each. 240 rows asked of 2 classes of 150.
@@ -252,18 +246,11 @@ mod tests {
         assert_eq!(batch.queries, [0, 2]);
         let items = batch.items.items();
         assert!(items.len() > 10 && items.windows(2).all(|w| w[0] < w[1]));
-        for (query, kinds) in batch
-            .queries
-            .iter()
-            .zip(batch.kinds.chunks_exact(items.len()))
-        {
-            for (item, kind) in items.iter().zip(kinds) {
-                let expected = if judged.is_relevant(*query, *item) {
-                    Kind::Positive
-                } else {
-                    Kind::Negative
-                };
-                assert_eq!(*kind, expected);
+        let grades = batch.grades.chunks_exact(items.len());
+        for (query, grades) in batch.queries.iter().zip(grades) {
+            for (item, grade) in items.iter().zip(grades) {
+                assert_eq!(*grade == RELEVANT, judged.is_relevant(*query, *item));
+                assert_ne!(*grade, IGNORED);
             }
         }
     }
@@ -286,12 +273,12 @@ mod tests {
         };
         let batch = drawn(&plan);
         assert_eq!(batch.items.items(), [0, 1, 2, 3]);
-        let letter = |kind: &Kind| match kind {
-            Kind::Positive => '+',
-            Kind::Negative => '-',
-            Kind::Ignored => '.',
+        let letter = |grade: &f32| match *grade {
+            RELEVANT => '+',
+            IGNORED => '.',
+            _ => '-',
         };
-        let kinds: String = batch.kinds.iter().map(letter).collect();
-        assert_eq!(kinds, ".+--..----.+--..");
+        let grades: String = batch.grades.iter().map(letter).collect();
+        assert_eq!(grades, ".+--..----.+--..");
     }
 }

@@ -34,7 +34,8 @@ use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::{Labels, Relevance};
 pub(crate) use batch::{Batch, Plan};
-use cosines::{PairLoss, Units, pull};
+use cosines::{PairLoss, Units, pull_anchors, pull_items};
+use faer::Accum;
 use serde::{Deserialize, Serialize};
 
 /// Cosine first: it is what the losses are over.
@@ -245,6 +246,8 @@ struct BatchDescent<'a> {
     batch: Batch,
     rows: RowBuf,
     embedded: RowBuf,
+    units: Units,
+    derivatives: Derivatives,
     gradient: RowBuf,
     /// Where the map started, for a regulariser that keeps it near.
     start: Option<RowBuf>,
@@ -274,6 +277,8 @@ impl<'a> BatchDescent<'a> {
             batch: Batch::default(),
             rows: RowBuf::empty(space.dim()),
             embedded: RowBuf::empty(settings.rank),
+            units: Units::new(RowBuf::empty(settings.rank).rows()),
+            derivatives: Derivatives::new(settings.rank),
             gradient: RowBuf::empty(space.dim()),
             start: None,
             to_map,
@@ -291,19 +296,22 @@ impl Descent for BatchDescent<'_> {
         let (queries, items) = (self.queries, self.items);
         (self.batch).fetch(queries, items, origin, self.inverse, &mut self.rows)?;
         map_rows(self.rows.rows(), state.map.rows(), &mut self.embedded)?;
-        let embedded = Units::new(self.embedded.rows());
+        self.units.set(self.embedded.rows());
         let proxies = Units::new(state.proxies.rows());
-        let (loss, by_row, by_proxy) = derivatives(self.loss, &self.batch, &embedded, &proxies);
-        let coefficients = embedded.carry_back(by_row);
-        transposed_product(coefficients.rows(), self.rows.rows(), &mut self.gradient)?;
+        let derivatives = &mut self.derivatives;
+        let loss = derivatives.set(self.loss, &self.batch, &self.units, &proxies);
+        self.units.carry_back(&mut derivatives.by_row);
+        let by_row = derivatives.by_row.rows();
+        transposed_product(by_row, self.rows.rows(), &mut self.gradient)?;
         let lambda = self.settings.lambda as f32;
         let (start, gradient) = (self.start.as_ref(), &mut self.gradient);
         (self.settings.regulariser).pull(&state.map, start, lambda, gradient);
         let rate = self.settings.rate * remaining;
         let values = self.gradient.values();
         (state.map_adam).step(state.map.values_mut(), values, rate as f32);
-        if let Some(by_proxy) = by_proxy {
-            let by_proxy = proxies.carry_back(by_proxy);
+        if !state.proxies.is_empty() {
+            let by_proxy = &mut self.derivatives.by_proxy;
+            proxies.carry_back(by_proxy);
             let rate = (rate * self.proxy_rate) as f32;
             (state.proxy_adam).step(state.proxies.values_mut(), by_proxy.values(), rate);
         }
@@ -320,32 +328,48 @@ impl Descent for BatchDescent<'_> {
     }
 }
 
-/// The loss of a batch with its derivatives by the directions of all rows, and of all proxies
-/// where these are the anchors.
-fn derivatives(
-    loss: &dyn PairLoss,
-    batch: &Batch,
-    embedded: &Units,
-    proxies: &Units,
-) -> (f64, RowBuf, Option<RowBuf>) {
-    let all = embedded.rows();
-    if !proxies.rows().is_empty() {
-        let (value, by_proxy, by_row) = pull(loss, proxies.rows(), all, &batch.kinds);
-        return (value, by_row, Some(by_proxy));
-    }
-    let first = batch.queries.len();
-    if first == 0 {
-        // Every row is anchor and item.
-        let (value, mut by_row, by_item) = pull(loss, all, all, &batch.kinds);
-        for (sum, other) in by_row.values_mut().iter_mut().zip(by_item.values()) {
-            *sum += other;
+/// Derivatives by the directions of all rows of a batch and of all proxies, where these are the anchors.
+struct Derivatives {
+    /// By all cosines.
+    slopes: Vec<f32>,
+    by_row: RowBuf,
+    by_proxy: RowBuf,
+}
+
+impl Derivatives {
+    fn new(rank: usize) -> Self {
+        Derivatives {
+            slopes: Vec::new(),
+            by_row: RowBuf::empty(rank),
+            by_proxy: RowBuf::empty(rank),
         }
-        return (value, by_row, None);
     }
-    let (queries, items) = (all.slice(0, first), all.slice(first, all.len()));
-    let (value, mut by_row, by_item) = pull(loss, queries, items, &batch.kinds);
-    by_row.extend(by_item.rows());
-    (value, by_row, None)
+
+    /// Those of another batch; gives its loss.
+    fn set(&mut self, loss: &dyn PairLoss, batch: &Batch, rows: &Units, proxies: &Units) -> f64 {
+        let (all, proxies, first) = (rows.rows(), proxies.rows(), batch.queries.len());
+        let (slopes, grades) = (&mut self.slopes, &batch.grades);
+        self.by_row.reset(all.len(), all.dim());
+        self.by_proxy.reset(proxies.len(), all.dim());
+        let by_row = self.by_row.values_mut();
+        if !proxies.is_empty() {
+            let by_proxy = self.by_proxy.values_mut();
+            let value = pull_anchors(loss, (proxies, all), grades, slopes, by_proxy);
+            pull_items(slopes, proxies, Accum::Replace, by_row);
+            return value;
+        }
+        if first == 0 {
+            // Every row is anchor and item.
+            let value = pull_anchors(loss, (all, all), grades, slopes, by_row);
+            pull_items(slopes, all, Accum::Add, by_row);
+            return value;
+        }
+        let (queries, items) = (all.slice(0, first), all.slice(first, all.len()));
+        let (by_query, by_item) = by_row.split_at_mut(first * all.dim());
+        let value = pull_anchors(loss, (queries, items), grades, slopes, by_query);
+        pull_items(slopes, queries, Accum::Replace, by_item);
+        value
+    }
 }
 
 #[cfg(test)]
@@ -394,11 +418,13 @@ mod tests {
             let mut embedded = RowBuf::empty(3);
             map_rows(rows.rows(), map.rows(), &mut embedded).unwrap();
             let (embedded, proxies) = (Units::new(embedded.rows()), Units::new(proxies.rows()));
-            let found = derivatives(loss, &batch, &embedded, &proxies);
-            let by_row = embedded.carry_back(found.1);
+            let mut found = Derivatives::new(3);
+            let value = found.set(loss, &batch, &embedded, &proxies);
+            embedded.carry_back(&mut found.by_row);
+            proxies.carry_back(&mut found.by_proxy);
             let mut gradient = RowBuf::empty(6);
-            transposed_product(by_row.rows(), rows.rows(), &mut gradient).unwrap();
-            (found.0, gradient, found.2.map(|p| proxies.carry_back(p)))
+            transposed_product(found.by_row.rows(), rows.rows(), &mut gradient).unwrap();
+            (value, gradient, found.by_proxy)
         };
         let (_, by_map, by_proxy) = value(&map, &proxies);
         let close = |slope: f64, found: f32, place: usize| {
@@ -420,7 +446,6 @@ mod tests {
                 place,
             );
         }
-        let Some(by_proxy) = by_proxy else { return };
         for place in 0..proxies.values().len() {
             let moved = |by: f32| {
                 let mut proxies = proxies.clone();

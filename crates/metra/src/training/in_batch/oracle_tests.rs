@@ -2,9 +2,9 @@
 //! constants are printed by tests/oracles/constants/in_batch_losses.py, which also says where its
 //! definitions are others than the papers'.
 
-use super::batch::{Batch, Kind};
+use super::Derivatives;
+use super::batch::{Batch, IGNORED};
 use super::cosines::{PairLoss, Units};
-use super::derivatives;
 use crate::linalg::RowBuf;
 use crate::methods::{MultiSimilarity, ProxyAnchor, SupCon};
 
@@ -22,20 +22,20 @@ fn made(rows: usize, shift: f64) -> RowBuf {
     made
 }
 
-fn kinds(anchors: &[usize], items: &[usize], own: bool) -> Vec<Kind> {
-    let mut kinds = Vec::new();
+fn grades(anchors: &[usize], items: &[usize], own: bool) -> Vec<f32> {
+    let mut grades = Vec::new();
     for (a, anchor) in anchors.iter().enumerate() {
-        kinds.extend(items.iter().enumerate().map(|(i, item)| {
+        grades.extend(items.iter().enumerate().map(|(i, item)| {
             if own && a == i {
-                Kind::Ignored
+                IGNORED
             } else if anchor == item {
-                Kind::Positive
+                1.0
             } else {
-                Kind::Negative
+                0.0
             }
         }));
     }
-    kinds
+    grades
 }
 
 fn assert_close(loss: f64, found: &RowBuf, expected: f64, derivatives: &[[f64; 4]], what: &str) {
@@ -54,16 +54,30 @@ fn assert_close(loss: f64, found: &RowBuf, expected: f64, derivatives: &[[f64; 4
     }
 }
 
+/// The loss with its derivatives by the vectors of all rows and of all proxies.
+fn derivatives(
+    loss: &dyn PairLoss,
+    batch: &Batch,
+    rows: &Units,
+    proxies: &Units,
+) -> (f64, RowBuf, RowBuf) {
+    let mut found = Derivatives::new(4);
+    let value = found.set(loss, batch, rows, proxies);
+    rows.carry_back(&mut found.by_row);
+    proxies.carry_back(&mut found.by_proxy);
+    (value, found.by_row, found.by_proxy)
+}
+
 /// A loss whose anchors and items are the rows of the batch.
 fn assert_within(loss: &dyn PairLoss, expected: f64, by_row: &[[f64; 4]], what: &str) {
     let batch = Batch {
-        kinds: kinds(&LABELS, &LABELS, true),
+        grades: grades(&LABELS, &LABELS, true),
         ..Batch::default()
     };
     let units = Units::new(made(10, 0.2).rows());
     let none = Units::new(RowBuf::empty(4).rows());
     let (value, found, _) = derivatives(loss, &batch, &units, &none);
-    assert_close(value, &units.carry_back(found), expected, by_row, what);
+    assert_close(value, &found, expected, by_row, what);
 }
 
 #[test]
@@ -109,7 +123,7 @@ fn supcon_within_a_batch() {
 fn supcon_between_queries_and_items_is_infonce() {
     let batch = Batch {
         queries: vec![0, 1, 2, 3],
-        kinds: kinds(&[0, 1, 2, 3], &[0, 1, 2, 3, 4, 5], false),
+        grades: grades(&[0, 1, 2, 3], &[0, 1, 2, 3, 4, 5], false),
         ..Batch::default()
     };
     let mut rows = made(4, 0.2);
@@ -121,19 +135,13 @@ fn supcon_between_queries_and_items_is_infonce() {
         ..SupCon::default()
     };
     let (value, found, _) = derivatives(&loss, &batch, &units, &none);
-    assert_close(
-        value,
-        &units.carry_back(found),
-        INFONCE,
-        &INFONCE_BY_ROW,
-        "infonce",
-    );
+    assert_close(value, &found, INFONCE, &INFONCE_BY_ROW, "infonce");
 }
 
 #[test]
 fn proxy_anchor_by_rows_and_proxies() {
     let batch = Batch {
-        kinds: kinds(&[0, 1, 2, 3, 4], &LABELS, false),
+        grades: grades(&[0, 1, 2, 3, 4], &LABELS, false),
         ..Batch::default()
     };
     let units = Units::new(made(10, 0.2).rows());
@@ -144,9 +152,7 @@ fn proxy_anchor_by_rows_and_proxies() {
         ..ProxyAnchor::default()
     };
     let (value, by_row, by_proxy) = derivatives(&loss, &batch, &units, &proxies);
-    let by_row = units.carry_back(by_row);
     assert_close(value, &by_row, PROXY_ANCHOR, &PROXY_ANCHOR_BY_ROW, "rows");
-    let by_proxy = proxies.carry_back(by_proxy.unwrap());
     assert_close(
         value,
         &by_proxy,

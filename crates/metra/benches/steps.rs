@@ -1,0 +1,215 @@
+//! Steps of training over minibatches against the bare products of the same shapes, on one thread.
+//!
+//! `cargo bench -p metra --bench steps [-- warca | multi-similarity | supcon | proxy-anchor]`. Prints the median ratio
+//! of interleaved repeats: times of a shared machine mean little, ratios inside one run do. A step is measured as the
+//! difference between fits of many and of few steps, so that it contains all that a step needs: drawing, fetching and
+//! centring rows, the loss, the regulariser and Adam.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use metra::Dataset;
+use metra::data::MemoryCorpus;
+use metra::data::synthetic::Nuisance;
+use metra::methods::warca::{Start, Warca};
+use metra::methods::{MultiSimilarity, ProxyAnchor, SupCon};
+use metra::supervision::{Labels, Supervision};
+use metra::training::{InBatchTraining, Method, Run, Schedule};
+use std::time::Instant;
+
+mod measured;
+
+use measured::say;
+
+const RANK: usize = 64;
+const REPEATS: usize = 15;
+/// Steps of the shorter and of the longer fit.
+const STEPS: (u64, u64) = (5, 45);
+
+fn main() -> metra::Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a pool of one thread").install(measure)
+}
+
+fn measure() -> metra::Result<()> {
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
+    let images = Rows::new(784, 100)?;
+    let reduced = Rows::new(100, 10)?;
+    if is_asked(Warca::NAME) {
+        let fit = |schedule| Warca {
+            rank: RANK,
+            schedule,
+            start: Start::Random,
+            ..Warca::default()
+        };
+        let bare = Bare::new(784, 3 * 512, 0..512, 1024..1536);
+        images.compare(
+            "WARCA step, d = 784, rank 64, batch = pool = 512",
+            fit,
+            &bare,
+        )?;
+    }
+    let training = |schedule| InBatchTraining {
+        rank: RANK,
+        schedule,
+        start: Start::Random,
+        ..InBatchTraining::default()
+    };
+    // About the rows of a batch, less those drawn twice.
+    let within = Bare::new(100, 640, 0..640, 0..640);
+    if is_asked(MultiSimilarity::NAME) {
+        let fit = |schedule| MultiSimilarity {
+            training: training(schedule),
+            ..MultiSimilarity::default()
+        };
+        let name = "Multi-Similarity step, d = 100, rank 64, batch of 512 + 128";
+        reduced.compare(name, fit, &within)?;
+    }
+    if is_asked(SupCon::NAME) {
+        let fit = |schedule| SupCon {
+            training: training(schedule),
+            ..SupCon::default()
+        };
+        let name = "SupCon step, d = 100, rank 64, batch of 512 + 128";
+        reduced.compare(name, fit, &within)?;
+    }
+    if is_asked(ProxyAnchor::NAME) {
+        let fit = |schedule| ProxyAnchor {
+            training: training(schedule),
+            ..ProxyAnchor::default()
+        };
+        let bare = Bare::new(784, 640, 0..100, 0..640);
+        let name = "Proxy-Anchor step, d = 784, 100 classes, rank 64, batch of 512 + 128";
+        images.compare(name, fit, &bare)?;
+    }
+    Ok(())
+}
+
+/// Rows to train on.
+struct Rows {
+    corpus: MemoryCorpus,
+    supervision: Supervision,
+}
+
+impl Rows {
+    fn new(dim: usize, classes: u64) -> metra::Result<Self> {
+        let recipe = Nuisance {
+            classes,
+            signal: dim / 4,
+            noise: dim - dim / 4,
+            seed: 1,
+        };
+        let set = recipe.rows(20_000);
+        Ok(Rows {
+            supervision: Supervision::labels(Labels::from_numbers(&set.classes)?),
+            corpus: set.corpus,
+        })
+    }
+
+    fn compare<M: Method>(
+        &self,
+        name: &str,
+        method: impl Fn(Schedule) -> M,
+        bare: &Bare,
+    ) -> metra::Result<()> {
+        let data = Dataset::new(&self.corpus, &self.supervision)?;
+        let fit = |steps: u64| -> metra::Result<f64> {
+            let learner = method(Schedule::of(steps)).checked()?;
+            let start = Instant::now();
+            learner.fit(&data, &mut Run::new(1))?;
+            Ok(start.elapsed().as_secs_f64())
+        };
+        let (few, many) = STEPS;
+        let mut ratios = Vec::new();
+        for _ in 0..REPEATS {
+            let products = bare.seconds(many - few);
+            ratios.push((fit(many)? - fit(few)?) / products);
+        }
+        say(name, "× the bare products", ratios);
+        Ok(())
+    }
+}
+
+/// The products that a step cannot do without.
+struct Bare {
+    rows: Matrix,
+    map: Matrix,
+    embedded: Matrix,
+    weights: Matrix,
+    /// Which of the embedded rows are compared with which.
+    anchors: std::ops::Range<usize>,
+    items: std::ops::Range<usize>,
+}
+
+impl Bare {
+    fn new(
+        dim: usize,
+        rows: usize,
+        anchors: std::ops::Range<usize>,
+        items: std::ops::Range<usize>,
+    ) -> Self {
+        Bare {
+            rows: Matrix::new(rows, dim),
+            map: Matrix::new(RANK, dim),
+            embedded: Matrix::new(rows, RANK),
+            weights: Matrix::new(anchors.len(), items.len()),
+            anchors,
+            items,
+        }
+    }
+
+    fn seconds(&self, repeats: u64) -> f64 {
+        let (rows, map) = (self.rows.get(), self.map.get());
+        let (embedded, weights) = (self.embedded.get(), self.weights.get());
+        let anchors = embedded.subrows(self.anchors.start, self.anchors.len());
+        let items = embedded.subrows(self.items.start, self.items.len());
+        let mut mapped = Matrix::new(rows.nrows(), RANK);
+        let mut compared = Matrix::new(anchors.nrows(), items.nrows());
+        let mut by_anchor = Matrix::new(anchors.nrows(), RANK);
+        let mut by_item = Matrix::new(items.nrows(), RANK);
+        let mut gradient = Matrix::new(RANK, map.ncols());
+        let mut gram = Matrix::new(RANK, RANK);
+        let start = Instant::now();
+        for _ in 0..repeats {
+            let replace = Accum::Replace;
+            mapped.product(replace, rows, map.transpose());
+            compared.product(replace, anchors, items.transpose());
+            by_anchor.product(replace, weights, items);
+            by_item.product(replace, weights.transpose(), anchors);
+            gradient.product(replace, embedded.transpose(), rows);
+            gram.product(replace, map, map.transpose());
+            gradient.product(Accum::Add, gram.get(), map);
+        }
+        start.elapsed().as_secs_f64()
+    }
+}
+
+/// A matrix as the library has it, row after row without gaps. Columns of faer's own matrices end in memory that nobody
+/// wrote to; products read it, and take ten times as long where it holds subnormal numbers.
+struct Matrix {
+    values: Vec<f32>,
+    rows: usize,
+}
+
+impl Matrix {
+    fn new(rows: usize, columns: usize) -> Self {
+        let fill = |place: usize| (place * 31 % 101) as f32 / 101.0 - 0.5;
+        Matrix {
+            values: (0..rows * columns).map(fill).collect(),
+            rows,
+        }
+    }
+
+    fn get(&self) -> MatRef<'_, f32> {
+        MatRef::from_row_major_slice(&self.values, self.rows, self.values.len() / self.rows)
+    }
+
+    fn product(&mut self, accum: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
+        let columns = self.values.len() / self.rows;
+        let out = MatMut::from_row_major_slice_mut(&mut self.values, self.rows, columns);
+        matmul(out, accum, left, right, 1.0, Par::Seq);
+    }
+}
