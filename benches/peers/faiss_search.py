@@ -2,7 +2,7 @@
 
 Needs numpy and faiss-cpu; installs nothing. Run from the repository root:
 
-    python benches/peers/faiss_search.py [repeats]
+    python benches/peers/faiss_search.py
 
 OpenBLAS, which FAISS multiplies with, can mistake newer processors for older ones and then runs
 several times slower, so FAISS is timed both as it comes and with OPENBLAS_CORETYPE=SkylakeX; the
@@ -16,21 +16,29 @@ import sys
 import tempfile
 import time
 
-ROWS, DIM, NEIGHBOURS = 10_000, 64, 10
+from measured import say
+
+NEIGHBOURS = 10
+# Queries, items, dimension, and how often each is repeated.
+SHAPES = [(10_000, 10_000, 64, 5), (1_000, 1_000_000, 128, 3)]
 
 
-def search_with_faiss(folder):
-    """Child process: print the median of a few searches, leave the ids in the folder."""
-    import faiss
+def vectors(folder, name, dim):
     import numpy as np
 
+    return np.fromfile(f"{folder}/{name}", dtype="<f4").reshape(-1, dim)
+
+
+def search_with_faiss(folder, dim):
+    """Child process: print the median of a few searches, leave the ids in the folder."""
+    import faiss
+
     faiss.omp_set_num_threads(1)
-    queries = np.fromfile(f"{folder}/queries", dtype="<f4").reshape(-1, DIM)
-    items = np.fromfile(f"{folder}/items", dtype="<f4").reshape(-1, DIM)
+    queries, items = (vectors(folder, name, dim) for name in ("queries", "items"))
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        index = faiss.IndexFlatL2(DIM)
+        index = faiss.IndexFlatL2(dim)
         index.add(items)
         _, ids = index.search(queries, NEIGHBOURS)
         times.append(time.perf_counter() - start)
@@ -38,22 +46,23 @@ def search_with_faiss(folder):
     print(statistics.median(times))
 
 
-def run_faiss(folder, core):
+def run_faiss(folder, dim, core):
     environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     environment.pop("OPENBLAS_CORETYPE", None)
     if core:
         environment["OPENBLAS_CORETYPE"] = core
-    command = [sys.executable, __file__, "--child", folder]
+    command = [sys.executable, __file__, "--child", folder, str(dim)]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return float(output.stdout)
 
 
-def run_ours(folder):
+def run_ours(folder, dim):
     environment = dict(
         os.environ,
         METRA_QUERIES=f"{folder}/queries",
         METRA_ITEMS=f"{folder}/items",
         METRA_IDS=f"{folder}/our_ids",
+        METRA_DIM=str(dim),
     )
     command = ["cargo", "bench", "--quiet", "-p", "metra", "--bench", "search"]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -61,45 +70,46 @@ def run_ours(folder):
     return float(line.split()[1])
 
 
-def disagreements(folder):
+def disagreements(folder, dim):
     """Places where the ids differ although the f64 distances do not tie."""
     import numpy as np
 
-    queries = np.fromfile(f"{folder}/queries", dtype="<f4").reshape(-1, DIM).astype("f8")
-    items = np.fromfile(f"{folder}/items", dtype="<f4").reshape(-1, DIM).astype("f8")
+    queries, items = (vectors(folder, name, dim) for name in ("queries", "items"))
     ours = np.fromfile(f"{folder}/our_ids", dtype="<u8").reshape(-1, NEIGHBOURS)
     theirs = np.fromfile(f"{folder}/faiss_ids", dtype="<u8").reshape(-1, NEIGHBOURS)
     rows, columns = np.nonzero(ours != theirs)
-    first = ((queries[rows] - items[ours[rows, columns]]) ** 2).sum(axis=1)
-    second = ((queries[rows] - items[theirs[rows, columns]]) ** 2).sum(axis=1)
+    apart = [queries[rows].astype("f8") - items[ids[rows, columns]] for ids in (ours, theirs)]
+    first, second = ((difference**2).sum(axis=1) for difference in apart)
     return len(rows), int((np.abs(first - second) > 1e-5 * second).sum())
 
 
-def main():
+def compare(count, size, dim, repeats):
     import numpy as np
 
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     generator = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("queries", "items"):
-            values = generator.standard_normal((ROWS, DIM), dtype=np.float32)
-            values.tofile(f"{folder}/{name}")
-        run_ours(folder)  # builds
-        ours, fair, plain = [], [], []
+        for name, rows in (("queries", count), ("items", size)):
+            generator.standard_normal((rows, dim), dtype=np.float32).tofile(f"{folder}/{name}")
+        run_ours(folder, dim)  # builds
+        fair, plain = [], []
         for _ in range(repeats):
-            ours.append(run_ours(folder))
-            fair.append(run_faiss(folder, "SkylakeX"))
-            plain.append(run_faiss(folder, None))
-        ours, fair, plain = (statistics.median(times) for times in (ours, fair, plain))
-        print(f"ours                        {ours:.3f} s")
-        print(f"faiss, coretype SkylakeX    {fair:.3f} s   ours / faiss {ours / fair:.2f}")
-        print(f"faiss, coretype as detected {plain:.3f} s   ours / faiss {ours / plain:.2f}")
-        differ, wrong = disagreements(folder)
-        print(f"ids differ in {differ} of {ROWS * NEIGHBOURS} places, {wrong} of them not ties")
+            ours = run_ours(folder, dim)
+            fair.append(ours / run_faiss(folder, dim, "SkylakeX"))
+            plain.append(ours / run_faiss(folder, dim, None))
+        name = f"exact top-{NEIGHBOURS}, {count:,} queries × {size:,} items × {dim}"
+        say(name, "× FAISS IndexFlatL2 (SkylakeX)", fair)
+        say(name, "× FAISS IndexFlatL2, core as detected", plain)
+        differ, wrong = disagreements(folder, dim)
+        print(f"ids differ in {differ} of {count * NEIGHBOURS} places, {wrong} of them not ties")
+
+
+def main():
+    for shape in SHAPES:
+        compare(*shape)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "--child":
-        search_with_faiss(sys.argv[2])
+    if len(sys.argv) == 4 and sys.argv[1] == "--child":
+        search_with_faiss(sys.argv[2], int(sys.argv[3]))
     else:
         main()

@@ -27,13 +27,15 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ["golden", ref options @ ..] => golden(options),
-        ["bench"] => bench(false),
-        ["bench", "--check"] => bench(true),
+        ["bench"] => bench(false, None),
+        ["bench", "--check"] => bench(true, None),
+        ["bench", "--python", python] => bench(false, Some(python)),
+        ["bench", "--check", "--python", python] => bench(true, Some(python)),
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]` or `bench [--check]`, but found \
+             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]` or `bench [--check] [--python PATH]`, but found \
              the arguments {arguments:?}"
         ),
     }
@@ -60,8 +62,8 @@ fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn bench(check: bool) -> Result<ExitCode> {
-    let worse = xtask::bench(&xtask::repository_root()?, check)?;
+fn bench(check: bool, python: Option<&str>) -> Result<ExitCode> {
+    let worse = xtask::bench(&xtask::repository_root()?, check, python)?;
     let summary = format!("bench: {} worse than recorded", worse.len());
     list(&worse, &summary)
 }

@@ -1,6 +1,6 @@
 """Learners of this library beside metric-learn, scikit-learn and pytorch-metric-learning.
 
-Digits, MNIST 5,000 and CLINC150; the same splits, settings chosen on the same validation rows, the
+Digits, MNIST 5,000, CLINC150 and Fashion-MNIST; the same splits, settings chosen on the same validation rows, the
 same measures by the same code; one fit at a time, each in a process of its own on one thread. Run
 from the repository root by an interpreter that has metra:
 
@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+import race
 from environments import Environments
 from methods import CURRENT, METHODS, inputs, settings
 from page import write_page
 
-SETS = ("digits", "mnist5000", "clinc150")
+SETS = ("digits", "mnist5000", "clinc150", "fashion_mnist")
 SCORES = ("euclid", "cosine")
 MEASURES = ["map", "p@1"]
 
@@ -218,8 +219,13 @@ def main() -> None:
                     if arguments.again:
                         results.forget_stopped(f"{name}/{kind}/{method[1]}/{method[0]}")
                     bench.measure(method, kind)
+        if wanted is None:
+            race.run(bench)
     if arguments.page is not None:
         write_page(arguments.page, results.found, work)
+        data = arguments.page.parent / "data" / f"{arguments.page.stem}.json"
+        data.parent.mkdir(exist_ok=True)
+        data.write_text(json.dumps(list(results.found.values()), indent=1) + "\n")
 
 
 if __name__ == "__main__":

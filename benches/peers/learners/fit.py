@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 SEED = 1
-STEPS = 1000
 
 
 class OutOfTime(Exception):
@@ -90,10 +89,10 @@ class TorchMultiSimilarity:
     """
 
     def __init__(self, n_components: int, rate: float, beta: float = 50,
-                 epsilon: float = 0.1, batch: int = 128):
+                 epsilon: float = 0.1, batch: int = 128, steps: int = 1000):
         from pytorch_metric_learning import losses, miners
 
-        self.rank, self.rate, self.batch = n_components, rate, batch
+        self.rank, self.rate, self.batch, self.steps = n_components, rate, batch, steps
         self.loss = losses.MultiSimilarityLoss(alpha=2, beta=beta, base=0.5)
         self.miner = miners.MultiSimilarityMiner(epsilon=epsilon)
 
@@ -108,10 +107,10 @@ class TorchMultiSimilarity:
         classes = len(np.unique(y))
         each = max(4, batch // classes)
         batch = min(each * classes, batch - batch % each)
-        sampler = MPerClassSampler(y, each, batch_size=batch, length_before_new_iter=STEPS * batch)
+        sampler = MPerClassSampler(y, each, batch_size=batch, length_before_new_iter=self.steps * batch)
         layer = torch.nn.Linear(X.shape[1], self.rank)
         adam = torch.optim.Adam(layer.parameters(), lr=self.rate)
-        falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / STEPS)
+        falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / self.steps)
         drawn = np.fromiter(sampler, dtype=np.int64)
         for step in range(len(drawn) // batch):
             ids = torch.from_numpy(drawn[step * batch : (step + 1) * batch])

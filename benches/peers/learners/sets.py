@@ -10,12 +10,22 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 SEED = 1
+
+
+def pyarrow_table(name: str) -> Any:
+    import pyarrow.parquet
+
+    folder = os.environ.get("METRA_DATA")
+    if folder is None:
+        raise SystemExit(f"{name} needs the environment variable METRA_DATA")
+    return pyarrow.parquet.read_table(Path(folder) / f"{name}.parquet")
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -29,17 +39,18 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         vectors, labels = mnist_data()
         return vectors, labels, None
     if name == "clinc150":
-        import pyarrow.parquet
-
-        folder = os.environ.get("METRA_DATA")
-        if folder is None:
-            raise SystemExit("clinc150 needs the environment variable METRA_DATA")
-        table = pyarrow.parquet.read_table(Path(folder) / "clinc150_minilm.parquet")
+        table = pyarrow_table("clinc150_minilm")
         split = np.asarray(table["split"].to_pylist())
         vectors = np.stack(table["vector"].to_numpy()).astype(np.float32)
         kept = np.isin(split, ["train", "test"])
         return vectors[kept], np.asarray(table["label"])[kept], split[kept] == "test"
-    raise SystemExit(f"expected digits, mnist5000 or clinc150, but found {name!r}")
+    if name == "fashion_mnist":
+        table = pyarrow_table(name)
+        vectors = np.stack(table["vector"].to_numpy()).astype(np.float32)
+        return vectors, np.asarray(table["label"]), ~np.asarray(table["train"])
+    raise SystemExit(
+        f"expected digits, mnist5000, clinc150 or fashion_mnist, but found {name!r}"
+    )
 
 
 def main() -> None:

@@ -16,14 +16,13 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::say;
+use measured::{in_threads, say};
 
 const ROWS: usize = 3_500;
 const REPEATS: usize = 5;
 
 fn main() -> metra::Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.expect("a pool of one thread").install(measure)
+    in_threads(1, measure)
 }
 
 fn measure() -> metra::Result<()> {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::{bare_products, say};
+use measured::{bare_products, in_threads, say};
 
 const QUERIES: usize = 10_000;
 const ITEMS: usize = 60_000;
@@ -22,8 +22,7 @@ const DIM: usize = 64;
 const REPEATS: usize = 5;
 
 fn main() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.expect("a pool of one thread").install(|| {
+    in_threads(1, || {
         let asked: Vec<u64> = (std::env::args().skip(1))
             .filter_map(|word| word.parse().ok())
             .collect();
@@ -59,8 +58,6 @@ fn measure(classes: u64) {
         std::hint::black_box(found.expect("an evaluation"));
         start.elapsed().as_secs_f64()
     };
-    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build();
-    let two = two.expect("a pool of two threads");
     let (mut ratios, mut gains) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         let start = Instant::now();
@@ -68,7 +65,7 @@ fn measure(classes: u64) {
         let bare = start.elapsed().as_secs_f64();
         let ours = run();
         ratios.push(ours / bare);
-        gains.push(ours / two.install(run));
+        gains.push(ours / in_threads(2, run));
     }
     let name =
         format!("exact mAP, CMC and AUC, 10,000 queries × 60,000 items × 64, {classes} classes");

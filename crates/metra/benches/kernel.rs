@@ -8,8 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use faer::Accum;
 use metra::Dataset;
 use metra::data::MemoryCorpus;
 use metra::internal::Stream;
@@ -22,18 +21,14 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::say;
+use measured::{Matrix, in_threads, say};
 
 const ROWS: usize = 1600;
 const RANK: usize = 100;
 const REPEATS: usize = 5;
 
 fn main() -> metra::Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build()
-        .expect("a pool of one thread can be made");
-    pool.install(|| {
+    in_threads(1, || {
         gram_time();
         if std::env::args().any(|argument| argument == "gram") {
             return Ok(());
@@ -104,44 +99,28 @@ fn steps(batch: usize, pool: usize) -> metra::Result<()> {
 /// The products of a dense step: A K, A K Aᵀ and (S − I) A. Drawing, loss and update come on top, so
 /// that the comparison favours it.
 struct Dense {
-    coefficients: Mat<f32>,
-    gram: Mat<f32>,
+    coefficients: Matrix,
+    gram: Matrix,
 }
 
 impl Dense {
     fn new() -> Self {
-        let fill = |i: usize, j: usize| ((i * 31 + j * 17) % 101) as f32 / 101.0 - 0.5;
         Dense {
-            coefficients: Mat::from_fn(ROWS, RANK, fill),
-            gram: Mat::from_fn(ROWS, ROWS, fill),
+            coefficients: Matrix::new(RANK, ROWS),
+            gram: Matrix::new(ROWS, ROWS),
         }
     }
 
     fn seconds(&self, repeats: u32) -> f64 {
-        let a = self.coefficients.transpose();
-        let mut z = Mat::<f32>::zeros(ROWS, RANK);
-        let mut s = Mat::<f32>::zeros(RANK, RANK);
-        let mut next = Mat::<f32>::zeros(ROWS, RANK);
+        let a = self.coefficients.get();
+        let mut z = Matrix::new(RANK, ROWS);
+        let mut s = Matrix::new(RANK, RANK);
+        let mut next = Matrix::new(RANK, ROWS);
         let start = Instant::now();
         for _ in 0..repeats {
-            let replace = Accum::Replace;
-            matmul(
-                z.transpose_mut(),
-                replace,
-                a,
-                self.gram.as_ref(),
-                1.0,
-                Par::Seq,
-            );
-            matmul(
-                s.as_mut(),
-                replace,
-                z.transpose(),
-                a.transpose(),
-                1.0,
-                Par::Seq,
-            );
-            matmul(next.transpose_mut(), replace, s.as_ref(), a, 1.0, Par::Seq);
+            z.product(Accum::Replace, a, self.gram.get());
+            s.product(Accum::Replace, z.get(), a.transpose());
+            next.product(Accum::Replace, s.get(), a);
             std::hint::black_box(&next);
         }
         start.elapsed().as_secs_f64()

@@ -1,11 +1,11 @@
 //! Time of the exact top-10 search of 10,000 queries among 10,000 items at d = 64, one thread.
 //!
 //! `cargo bench -p metra --bench search`. With `METRA_QUERIES` and `METRA_ITEMS` naming files of
-//! raw little-endian f32 these are searched, and with `METRA_IDS` the ids found are written there
+//! raw little-endian f32, of `METRA_DIM` numbers a row, these are searched, and with `METRA_IDS` the ids found are written there
 //! as raw little-endian u64, so that `benches/peers/faiss_search.py` can compare them.
 #![allow(missing_docs, clippy::print_stdout)]
 
-use metra::data::MemoryCorpus;
+use metra::data::{Corpus, MemoryCorpus};
 use metra::internal::Stream;
 use metra::linalg::RowBuf;
 use metra::model::Space;
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::{bare_products, say};
+use measured::{bare_products, in_threads, say};
 
 const ROWS: usize = 10_000;
 const DIM: usize = 64;
@@ -24,8 +24,7 @@ const REPEATS: usize = 5;
 fn main() {
     let queries = vectors("METRA_QUERIES", 1);
     let items = vectors("METRA_ITEMS", 2);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.expect("a pool of one thread").install(|| {
+    in_threads(1, || {
         let (mut times, mut ratios) = (Vec::new(), Vec::new());
         let mut ids = Vec::new();
         for _ in 0..REPEATS {
@@ -44,8 +43,9 @@ fn main() {
         }
         times.sort_unstable_by(f64::total_cmp);
         println!("seconds {:.6}", times[times.len() / 2]);
+        let (queries, items, dim) = (queries.len(), items.len(), items.dim());
         say(
-            "exact top-10, 10,000 queries × 10,000 items × 64",
+            &format!("exact top-10, {queries} queries × {items} items × {dim}"),
             "× the bare products",
             ratios,
         );
@@ -64,6 +64,7 @@ fn vectors(variable: &str, seed: u64) -> MemoryCorpus {
             (0..ROWS * DIM).map(|_| stream.normal() as f32).collect()
         }
     };
-    let rows = RowBuf::from_values(values, DIM).expect("whole rows");
+    let dim = std::env::var("METRA_DIM").map_or(DIM, |dim| dim.parse().expect("a number"));
+    let rows = RowBuf::from_values(values, dim).expect("whole rows");
     MemoryCorpus::new(rows).expect("finite rows")
 }

@@ -5,8 +5,7 @@
 //! difference between fits of many and of few steps, so that it contains all that a step needs: drawing, fetching and
 //! centring rows, the loss, the regulariser and Adam.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::Accum;
 use metra::Dataset;
 use metra::data::MemoryCorpus;
 use metra::data::synthetic::Nuisance;
@@ -18,7 +17,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::say;
+use measured::{Matrix, in_threads, say};
 
 const RANK: usize = 64;
 const REPEATS: usize = 15;
@@ -26,8 +25,7 @@ const REPEATS: usize = 15;
 const STEPS: (u64, u64) = (5, 45);
 
 fn main() -> metra::Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.expect("a pool of one thread").install(measure)
+    in_threads(1, measure)
 }
 
 fn measure() -> metra::Result<()> {
@@ -184,32 +182,5 @@ impl Bare {
             gradient.product(Accum::Add, gram.get(), map);
         }
         start.elapsed().as_secs_f64()
-    }
-}
-
-/// A matrix as the library has it, row after row without gaps. Columns of faer's own matrices end in memory that nobody
-/// wrote to; products read it, and take ten times as long where it holds subnormal numbers.
-struct Matrix {
-    values: Vec<f32>,
-    rows: usize,
-}
-
-impl Matrix {
-    fn new(rows: usize, columns: usize) -> Self {
-        let fill = |place: usize| (place * 31 % 101) as f32 / 101.0 - 0.5;
-        Matrix {
-            values: (0..rows * columns).map(fill).collect(),
-            rows,
-        }
-    }
-
-    fn get(&self) -> MatRef<'_, f32> {
-        MatRef::from_row_major_slice(&self.values, self.rows, self.values.len() / self.rows)
-    }
-
-    fn product(&mut self, accum: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
-        let columns = self.values.len() / self.rows;
-        let out = MatMut::from_row_major_slice_mut(&mut self.values, self.rows, columns);
-        matmul(out, accum, left, right, 1.0, Par::Seq);
     }
 }

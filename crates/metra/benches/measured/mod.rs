@@ -6,6 +6,8 @@
     reason = "a benchmark prints its figures, and not all use all of this"
 )]
 
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
 use metra::internal::cross;
 use metra::linalg::Rows;
 
@@ -33,5 +35,38 @@ pub fn bare_products(queries: Rows<'_>, items: Rows<'_>) {
             cross(block, tile, -2.0, out);
             std::hint::black_box(out);
         }
+    }
+}
+
+/// Run on so many threads.
+pub fn in_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.expect("a pool of threads").install(work)
+}
+
+/// A matrix as the library has it, row after row without gaps. Columns of faer's own matrices end in memory that nobody
+/// wrote to; products read it, and take ten times as long where it holds subnormal numbers.
+pub struct Matrix {
+    values: Vec<f32>,
+    rows: usize,
+}
+
+impl Matrix {
+    pub fn new(rows: usize, columns: usize) -> Self {
+        let fill = |place: usize| (place * 31 % 101) as f32 / 101.0 - 0.5;
+        Matrix {
+            values: (0..rows * columns).map(fill).collect(),
+            rows,
+        }
+    }
+
+    pub fn get(&self) -> MatRef<'_, f32> {
+        MatRef::from_row_major_slice(&self.values, self.rows, self.values.len() / self.rows)
+    }
+
+    pub fn product(&mut self, accum: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
+        let columns = self.values.len() / self.rows;
+        let out = MatMut::from_row_major_slice_mut(&mut self.values, self.rows, columns);
+        matmul(out, accum, left, right, 1.0, Par::Seq);
     }
 }

@@ -1,8 +1,7 @@
 //! Kernels between rows, as blocked Gram matrices spread over the cores.
 //!
-//! The χ² kernels divide once per pair of entries, so they are worked out four rows of the left by
-//! tiles of the right that stay in the cache, in vector registers, and a symmetric matrix by its
-//! lower half.
+//! The χ² kernels are bound by divisions and by reading: two entries share a division, tiles of the right stay in the
+//! cache, and a symmetric matrix is worked out by its lower half.
 
 use super::products::cross;
 use super::{RowBuf, Rows, exponential, squared_norms, vectorized};
@@ -210,49 +209,120 @@ fn raw(kernel: Kernel, left: Rows<'_>, right: Rows<'_>, right_norms: &[f32], out
                 }
             }
         }
-        Kernel::ChiSquare => histograms::<0>(left, right, out),
-        Kernel::ExponentialChiSquare { .. } => histograms::<1>(left, right, out),
-        Kernel::Intersection => histograms::<2>(left, right, out),
+        Kernel::ChiSquare => chi_square::<0>(left, right, out),
+        Kernel::ExponentialChiSquare { .. } => chi_square::<1>(left, right, out),
+        Kernel::Intersection => intersection(left, right, out),
     }
 }
 
-/// One entry of the sum: 0 is 2xy/(x + y), 1 is (x − y)²/(x + y), 2 is min(x, y). A pair of zeros
-/// counts 0.
+/// One entry of a χ² sum as numerator and denominator: 0 is 2xy/(x + y), 1 is (x − y)²/(x + y). A pair of zeros counts
+/// 0.
 #[inline(always)]
-fn term<const KIND: u8>(x: f32, y: f32) -> f32 {
-    match KIND {
-        0 => {
-            let sum = x + y;
-            2.0 * x * y / if sum > 0.0 { sum } else { 1.0 }
-        }
-        1 => {
-            let (sum, difference) = (x + y, x - y);
-            difference * difference / if sum > 0.0 { sum } else { 1.0 }
-        }
-        _ => x.min(y),
-    }
+fn fraction<const KIND: u8>(x: f32, y: f32) -> (f32, f32) {
+    let (sum, difference) = (x + y, x - y);
+    let numerator = match KIND {
+        0 => 2.0 * x * y,
+        _ => difference * difference,
+    };
+    (numerator, if sum > 0.0 { sum } else { 1.0 })
 }
 
-fn histograms<const KIND: u8>(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
+/// Rows of the right that are compared with all of the left before others are read: so many stay in the cache.
+const TILE: usize = 32;
+
+/// Common denominators between these, and numerators over them, are far inside the normal numbers.
+const LOWEST: f32 = 1e-20;
+const HIGHEST: f32 = 1e20;
+
+/// A χ² sum for every pair of rows.
+fn chi_square<const KIND: u8>(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
+    for_each_pair(
+        left,
+        right,
+        out,
+        #[inline(always)]
+        |x, y| paired_fractions::<KIND>(x, y).unwrap_or_else(|| fractions::<KIND>(x, y)),
+    );
+}
+
+/// The sum of all fractions, two by one division: a/b + c/d = (ad + cb)/(bd). None where a common denominator is too
+/// small or too large for that.
+#[inline(always)]
+fn paired_fractions<const KIND: u8>(x: &[f32], y: &[f32]) -> Option<f32> {
+    let (x_chunks, x_rest) = x.as_chunks::<{ 2 * LANES }>();
+    let (y_chunks, y_rest) = y.as_chunks::<{ 2 * LANES }>();
+    let (mut sums, mut extreme) = ([0.0_f32; LANES], [0_u32; LANES]);
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for lane in 0..LANES {
+            let (a, b) = fraction::<KIND>(x[lane], y[lane]);
+            let (c, d) = fraction::<KIND>(x[LANES + lane], y[LANES + lane]);
+            let denominator = b * d;
+            sums[lane] += (a * d + c * b) / denominator;
+            extreme[lane] |= u32::from(denominator < LOWEST) | u32::from(denominator > HIGHEST);
+        }
+    }
+    let is_moderate = extreme.iter().all(|extreme| *extreme == 0);
+    is_moderate.then(|| sums.iter().sum::<f32>() + fractions::<KIND>(x_rest, y_rest))
+}
+
+/// The sum of all fractions.
+#[inline(always)]
+fn fractions<const KIND: u8>(x: &[f32], y: &[f32]) -> f32 {
+    summed(
+        x,
+        y,
+        #[inline(always)]
+        |x, y| {
+            let (numerator, denominator) = fraction::<KIND>(x, y);
+            numerator / denominator
+        },
+    )
+}
+
+/// Σ min(x, y) for every pair of rows.
+fn intersection(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
+    for_each_pair(
+        left,
+        right,
+        out,
+        #[inline(always)]
+        |x, y| summed(x, y, f32::min),
+    );
+}
+
+/// The sum of a term of all entries, in running sums side by side.
+#[inline(always)]
+fn summed(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
+    let mut sums = [0.0_f32; LANES];
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for lane in 0..LANES {
+            sums[lane] += term(x[lane], y[lane]);
+        }
+    }
+    let rest = x_rest.iter().zip(y_rest).map(|(x, y)| term(*x, *y));
+    sums.iter().sum::<f32>() + rest.sum::<f32>()
+}
+
+/// A number for every pair of rows; `compare` must be `#[inline(always)]`.
+#[inline(always)]
+fn for_each_pair(
+    left: Rows<'_>,
+    right: Rows<'_>,
+    out: &mut [f32],
+    compare: impl Fn(&[f32], &[f32]) -> f32,
+) {
     let width = right.len();
     vectorized(
         #[inline(always)]
         || {
-            for (x, out) in left.iter().zip(out.chunks_exact_mut(width)) {
-                let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-                for (y, out) in right.iter().zip(out) {
-                    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
-                    let mut sums = [0.0_f32; LANES];
-                    for (x, y) in x_chunks.iter().zip(y_chunks) {
-                        for lane in 0..LANES {
-                            sums[lane] += term::<KIND>(x[lane], y[lane]);
-                        }
+            for first in (0..width).step_by(TILE) {
+                let end = width.min(first + TILE);
+                for (x, out) in left.iter().zip(out.chunks_exact_mut(width)) {
+                    for (place, out) in (first..end).zip(&mut out[first..end]) {
+                        *out = compare(x, right.row(place));
                     }
-                    let mut total: f32 = sums.iter().sum();
-                    for (x, y) in x_rest.iter().zip(y_rest) {
-                        total += term::<KIND>(*x, *y);
-                    }
-                    *out = total;
                 }
             }
         },
@@ -337,6 +407,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn chi_square_of_very_small_and_very_large_entries() {
+        for scale in [1e-30_f32, 1e-12, 1.0, 1e12, 1e18] {
+            let values = rows(2, 70, 3).values().iter().map(|v| v * scale).collect();
+            let pair = RowBuf::from_values(values, 70).unwrap();
+            let (x, y) = (pair.row(0), pair.row(1));
+            let mut found = [0.0];
+            let rows = |row| Rows::new(row, 70).unwrap();
+            gram(Kernel::ChiSquare, rows(x), rows(y), &mut found);
+            let wanted = reference(Kernel::ChiSquare, x, y);
+            let error = (f64::from(found[0]) / wanted - 1.0).abs();
+            // Products of two entries of 1e-30 are no normal numbers.
+            let allowed = if scale < 1e-18 { 1.0 } else { 1e-5 };
+            assert!(error <= allowed, "{scale}: {} {wanted}", found[0]);
+        }
+        // One entry that is far smaller than the others.
+        let mut x = vec![0.5_f32; 64];
+        let mut y = vec![0.25_f32; 64];
+        (x[3], y[3], x[35], y[35]) = (1e-25, 2e-25, 3e-25, 0.0);
+        let mut found = [0.0];
+        let rows = |row| Rows::new(row, 64).unwrap();
+        gram(Kernel::ChiSquare, rows(&x), rows(&y), &mut found);
+        let wanted = reference(Kernel::ChiSquare, &x, &y);
+        assert!((f64::from(found[0]) / wanted - 1.0).abs() < 1e-6);
     }
 
     #[test]

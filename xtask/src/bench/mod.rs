@@ -1,5 +1,7 @@
-//! Running the benches again: their figures as JSON in `docs/results/data/performance.json`, and as a page made from
-//! that file.
+//! Running the benches again: their figures as JSON in `docs/results/data/performance.json`, and as a page with charts
+//! made from that file.
+
+mod growth;
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +10,30 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Benches of the library, in the order of the page.
-const BENCHES: [&str; 5] = ["evaluation", "search", "steps", "kernel", "classics"];
+const BENCHES: [&str; 7] = [
+    "evaluation",
+    "search",
+    "steps",
+    "kernel",
+    "classics",
+    "threads",
+    "growth",
+];
+
+/// Scripts beside other software, run by an interpreter that has it.
+const PEERS: [&str; 2] = ["faiss_search", "chi_square"];
+
+/// Rows up to which costs are followed for the page; a check goes less far.
+const SIZES: [&str; 4] = ["10000", "100000", "1000000", "10000000"];
 
 /// The file with the figures, and the page made from it.
 const DATA: &str = "docs/results/data/performance.json";
 const PAGE: &str = "docs/results/performance.md";
+/// Charts of growth, with the units that they show.
+const CHARTS: [(&str, &[&str], &str); 2] = [
+    ("performance_time.svg", &["ms", "ms a query"], "ms"),
+    ("performance_memory.svg", &["MB"], "MB"),
+];
 
 /// How much worse than recorded a figure may be.
 const WORSE: f64 = 1.3;
@@ -74,12 +95,27 @@ impl Figure {
     }
 }
 
-/// Run all benches and write figures and page; with `check` compare them with those that are recorded instead. Returns
-/// what is worse.
-pub fn bench(root: &Path, check: bool) -> Result<Vec<String>> {
+/// Run all benches, those beside other software where there is an interpreter that has it, and write figures, page and
+/// charts; with `check` compare ratios with those that are recorded instead. Returns what is worse.
+pub fn bench(root: &Path, check: bool, python: Option<&str>) -> Result<Vec<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut figures = Vec::new();
-    for bench in BENCHES {
-        figures.extend(run(root, bench)?);
+    for bench in BENCHES.iter().filter(|bench| !check || **bench != "growth") {
+        let mut command = Command::new(&cargo);
+        command
+            .args(["bench", "--quiet", "--locked", "--package", "metra"])
+            .args(["--bench", bench]);
+        if *bench == "growth" {
+            command.arg("--").args(SIZES);
+        }
+        figures.extend(run(root, bench, command)?);
+    }
+    if let Some(python) = python {
+        for peer in PEERS {
+            let mut command = Command::new(python);
+            command.arg(format!("benches/peers/{peer}.py"));
+            figures.extend(run(root, peer, command)?);
+        }
     }
     if check {
         let recorded = read(root)?;
@@ -94,8 +130,23 @@ pub fn bench(root: &Path, check: bool) -> Result<Vec<String>> {
     let text = serde_json::to_string_pretty(&performance)? + "\n";
     std::fs::create_dir_all(root.join("docs/results/data"))?;
     std::fs::write(root.join(DATA), text).context(DATA)?;
-    std::fs::write(root.join(PAGE), page(&performance)).context(PAGE)?;
+    for (path, text) in pages(&performance) {
+        std::fs::write(root.join(&path), text).context(path)?;
+    }
     Ok(Vec::new())
+}
+
+/// The page and its charts, with their places.
+fn pages(performance: &Performance) -> Vec<(String, String)> {
+    let mut pages = vec![(PAGE.to_owned(), page(performance))];
+    for (name, units, unit) in CHARTS {
+        let lines = growth::lines(&performance.figures, units);
+        if !lines.is_empty() {
+            let path = format!("docs/results/{name}");
+            pages.push((path, growth::chart(&lines, unit)));
+        }
+    }
+    pages
 }
 
 fn read(root: &Path) -> Result<Performance> {
@@ -103,15 +154,12 @@ fn read(root: &Path) -> Result<Performance> {
     serde_json::from_str(&text).context(DATA)
 }
 
-fn run(root: &Path, bench: &str) -> Result<Vec<Figure>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+fn run(root: &Path, bench: &str, mut command: Command) -> Result<Vec<Figure>> {
+    let output = command
         .current_dir(root)
-        .args(["bench", "--quiet", "--locked", "--package", "metra"])
-        .args(["--bench", bench])
         .stderr(std::process::Stdio::inherit())
         .output()
-        .with_context(|| format!("{bench}: cargo could not be run"))?;
+        .with_context(|| format!("{bench}: {command:?} could not be run"))?;
     ensure!(
         output.status.success(),
         "{bench}: ended with {}",
@@ -155,10 +203,11 @@ fn cpu() -> String {
 /// Figures that are more than [`WORSE`] times worse than recorded, or that are no longer measured.
 fn worse(recorded: &[Figure], found: &[Figure]) -> Vec<String> {
     let mut all = Vec::new();
-    // Times mean nothing on another machine.
-    for known in recorded
-        .iter()
-        .filter(|known| !known.unit.starts_with("ns"))
+    // Times mean nothing on another machine, and what was not run was not measured.
+    let is_run = |known: &&Figure| found.iter().any(|figure| figure.bench == known.bench);
+    for known in (recorded.iter())
+        .filter(|known| known.unit.contains('×'))
+        .filter(is_run)
     {
         let again = found
             .iter()
@@ -189,7 +238,7 @@ fn page(performance: &Performance) -> String {
          run, interleaved, medians with the\nleast and the greatest of the repeats; one thread unless said otherwise. \
          Commit {commit}, {cpu},\n{rustc}.\n\n| | measured | spread | |\n| --- | --- | --- | --- |\n"
     );
-    for figure in &performance.figures {
+    for figure in performance.figures.iter().filter(|f| !growth::is_growth(f)) {
         let Figure {
             name,
             unit,
@@ -203,9 +252,22 @@ fn page(performance: &Performance) -> String {
         ));
     }
     text.push_str(
-        "\nBeside other software: `python benches/peers/faiss_search.py` (FAISS), `python benches/peers/chi_square.py` \
-         (scikit-learn), and\n[the learners' table](peers.md).\n",
+        "\nWith `--python PATH`, an interpreter that has numpy, faiss-cpu and scikit-learn, the scripts in `benches/peers` \
+         take part.\nLearners beside their peers, by quality and CPU time: [peers](peers.md).\n",
     );
+    if performance.figures.iter().any(growth::is_growth) {
+        text.push_str(
+            "\n## Growth with the number of rows\n\nRows of 64 numbers in classes of four, one thread, a process for each \
+             number of rows. A training step does not depend\non it; evaluation and exact search look at all items for \
+             each query. Memory is what the work takes beside the rows.\n\n",
+        );
+        for (name, _, unit) in CHARTS {
+            text.push_str(&format!("![{unit} against rows]({name})\n\n"));
+        }
+        let text_end = text.trim_end().len();
+        text.truncate(text_end);
+        text.push('\n');
+    }
     text
 }
 
@@ -221,12 +283,10 @@ mod tests {
     #[test]
     fn the_page_is_made_from_the_figures() {
         let root = crate::repository_root().unwrap();
-        let written = std::fs::read_to_string(root.join(PAGE)).unwrap();
-        assert_eq!(
-            page(&read(&root).unwrap()),
-            written,
-            "write it with cargo xtask bench"
-        );
+        for (path, text) in pages(&read(&root).unwrap()) {
+            let written = std::fs::read_to_string(root.join(&path)).unwrap();
+            assert_eq!(text, written, "{path}: write it with cargo xtask bench");
+        }
     }
 
     #[test]
@@ -237,7 +297,13 @@ mod tests {
         let gain = |median| vec![figure("× the speed of one", median)];
         assert!(worse(&gain(1.9), &gain(3.0)).is_empty());
         assert_eq!(worse(&gain(1.9), &gain(1.2)).len(), 1);
-        assert!(worse(&gain(1.9), &[])[0].contains("no longer"));
+        // What the same bench measures no longer is told, what was not run is not.
+        let other = [Figure {
+            name: "other".into(),
+            ..figure("× the speed of one", 1.0)
+        }];
+        assert!(worse(&gain(1.9), &other)[0].contains("no longer"));
+        assert!(worse(&gain(1.9), &[]).is_empty());
         assert!(worse(&[figure("ns a pair", 2.0)], &[]).is_empty());
         assert_eq!(Figure::read("bench", "seconds 3"), None);
         assert_eq!(Figure::read("bench", "measured\tname\t×\t-1\t-2\t3"), None);
