@@ -49,9 +49,12 @@ class Results:
             for key in mine:
                 del self.found[key]
 
-    def once(self, key: str, measure: Any) -> dict[str, Any]:
-        """The record of a key; measured and kept if there is none yet."""
-        if key not in self.found:
+    def once(
+        self, key: str, measure: Any, settings: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The record of a key; measured and kept if there is none yet, or none of these settings."""
+        kept = self.found.get(key, {}).get("settings")
+        if key not in self.found or (settings is not None and kept != settings):
             record = {"key": key, **measure()}
             with self.path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
@@ -157,12 +160,16 @@ class Bench:
             found["quality"] = self.judge(mapped, files, scores, keep)
         return found
 
+    def settings(self, method: tuple[str, str, str, str], kind: str) -> list[dict[str, Any]]:
+        """The settings that a method is tried with."""
+        dim = self.rows.shape[1] if kind == "all" else int(kind.removeprefix("pca"))
+        return settings(method[0], int(self.labels.max()) + 1, dim)
+
     def measure(self, method: tuple[str, str, str, str], kind: str) -> None:
         """Choose the setting and the score on validation, then fit once on the training part."""
         name, library, _, made = method
         prefix = f"{self.name}/{kind}/{library}/{name}"
-        dim = self.rows.shape[1] if kind == "all" else int(kind.removeprefix("pca"))
-        tried = settings(name, int(self.labels.max()) + 1, dim)
+        tried = self.settings(method, kind)
         scores = SCORES if made else (name.lower(),)
         best: tuple[float, dict[str, Any], str] = (-1.0, tried[0], scores[0])
         if made:
@@ -170,6 +177,7 @@ class Bench:
                 trial = self.results.once(
                     f"{prefix}/trial{number}",
                     lambda: {"settings": one, **self.fit(method, kind, one, "trial", scores)},
+                    one,
                 )
                 for score, quality in trial.get("quality", {}).items():
                     if quality["map"] > best[0]:
@@ -185,6 +193,7 @@ class Bench:
                 "limits": self.limits,
                 **self.fit(method, kind, best[1], "fit", (best[2],)),
             },
+            best[1],
         )
 
 

@@ -1,7 +1,8 @@
 //! How costs grow with the number of rows, on one thread: a WARCA step, evaluation and exact search a query, and memory.
 //!
 //! `cargo bench -p metra --bench growth [-- 10000 100000 1000000 10000000]`. Rows of 64 numbers in classes of four. Every
-//! number of rows runs in a process of its own, so that its peak of memory is its own; what the rows take is told apart.
+//! number of rows runs in a process of its own, so that its peak of memory is its own; rows, and their labels, are reported
+//! separately.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -49,9 +50,14 @@ fn measure(size: usize) -> metra::Result<()> {
     let items = MemoryCorpus::new(normal(size, 1))?;
     let queries = MemoryCorpus::new(normal(QUERIES, 2))?;
     let classes: Vec<i64> = (0..size as i64).map(|row| row / 4).collect();
-    let supervision = Supervision::labels(Labels::from_numbers(&classes)?);
+    let others = Labels::from_numbers(&classes)?;
+    let supervision = Supervision::labels(others.clone());
     let data = Dataset::new(&items, &supervision)?;
-    let held = peak_megabytes();
+    let own = Labels::from_numbers(&(0..QUERIES as i64).collect::<Vec<_>>())?;
+    let truth = AgainstGallery::new(&own, &others);
+    // Forgets the peak so far.
+    _ = std::fs::write("/proc/self/clear_refs", "5");
+    let held = megabytes("VmRSS");
     let fit = |steps| -> metra::Result<f64> {
         let warca = Warca {
             start: Start::Random,
@@ -67,9 +73,6 @@ fn measure(size: usize) -> metra::Result<()> {
         top_k(Space::SquaredL2, &queries, &items, 10, false)?;
         Ok(start.elapsed().as_secs_f64())
     };
-    let own: Vec<i64> = (0..QUERIES as i64).collect();
-    let (own, others) = (Labels::from_numbers(&own)?, Labels::from_numbers(&classes)?);
-    let truth = AgainstGallery::new(&own, &others);
     let options = EvaluationOptions {
         measures: vec![Measure::AveragePrecision, Measure::CmcAt(1), Measure::Auc],
         ..EvaluationOptions::default()
@@ -99,9 +102,9 @@ fn measure(size: usize) -> metra::Result<()> {
     let rows = (size * DIM * 4) as f64 / 1e6;
     say(&format!("rows, {size} rows"), "MB", vec![rows]);
     say(
-        &format!("all work beside the rows, {size} rows"),
+        &format!("all work beside rows and labels, {size} rows"),
         "MB",
-        vec![peak_megabytes() - held],
+        vec![megabytes("VmHWM") - held],
     );
     Ok(())
 }
@@ -115,9 +118,10 @@ fn normal(len: usize, seed: u64) -> RowBuf {
     rows
 }
 
-fn peak_megabytes() -> f64 {
+/// A line of the process's status.
+fn megabytes(name: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("VmHWM"));
+    let line = text.lines().find(|line| line.starts_with(name));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
     kilobytes.map_or(0.0, |kilobytes| kilobytes * 1.024e-3)
 }

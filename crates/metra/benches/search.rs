@@ -43,9 +43,9 @@ fn main() {
         }
         times.sort_unstable_by(f64::total_cmp);
         println!("seconds {:.6}", times[times.len() / 2]);
-        let (queries, items, dim) = (queries.len(), items.len(), items.dim());
+        let (queries, items, dim) = (queries.len() / 1000, items.len() / 1000, items.dim());
         say(
-            &format!("exact top-10, {queries} queries × {items} items × {dim}"),
+            &format!("exact top-10, {queries},000 queries × {items},000 items × {dim}"),
             "× the bare products",
             ratios,
         );

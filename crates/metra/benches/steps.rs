@@ -39,6 +39,8 @@ fn measure() -> metra::Result<()> {
     if is_asked(Warca::NAME) {
         let fit = |schedule| Warca {
             rank: RANK,
+            batch: 512,
+            pool: 512,
             schedule,
             start: Start::Random,
             ..Warca::default()
@@ -52,6 +54,8 @@ fn measure() -> metra::Result<()> {
     }
     let training = |schedule| InBatchTraining {
         rank: RANK,
+        batch: 512,
+        drawn: 128,
         schedule,
         start: Start::Random,
         ..InBatchTraining::default()

@@ -23,7 +23,7 @@ const BENCHES: [&str; 7] = [
 /// Scripts beside other software, run by an interpreter that has it.
 const PEERS: [&str; 2] = ["faiss_search", "chi_square"];
 
-/// Rows up to which costs are followed for the page; a check goes less far.
+/// Rows up to which costs are followed for the page; a check leaves them out.
 const SIZES: [&str; 4] = ["10000", "100000", "1000000", "10000000"];
 
 /// The file with the figures, and the page made from it.
@@ -80,6 +80,11 @@ impl Figure {
         })
     }
 
+    /// Whether it is the same figure, of another run.
+    fn is_same(&self, other: &Figure) -> bool {
+        self.bench == other.bench && self.name == other.name && self.unit == other.unit
+    }
+
     /// Whether more of its unit is better.
     fn is_gain(&self) -> bool {
         self.unit.contains("cheaper") || self.unit.contains("speed")
@@ -121,6 +126,10 @@ pub fn bench(root: &Path, check: bool, python: Option<&str>) -> Result<Vec<Strin
         let recorded = read(root)?;
         return Ok(worse(&recorded.figures, &figures));
     }
+    ensure!(
+        python.is_some(),
+        "the page has figures beside other software: give an interpreter that has it with --python PATH, or use --check"
+    );
     let performance = Performance {
         commit: said(root, "git", &["describe", "--always", "--dirty"])?,
         cpu: cpu(),
@@ -209,9 +218,7 @@ fn worse(recorded: &[Figure], found: &[Figure]) -> Vec<String> {
         .filter(|known| known.unit.contains('×'))
         .filter(is_run)
     {
-        let again = found
-            .iter()
-            .find(|figure| (&figure.bench, &figure.name) == (&known.bench, &known.name));
+        let again = found.iter().find(|figure| figure.is_same(known));
         match again {
             None => all.push(format!(
                 "{}: {} is no longer measured",
@@ -233,7 +240,7 @@ fn page(performance: &Performance) -> String {
         commit, cpu, rustc, ..
     } = performance;
     let mut text = format!(
-        "# Performance\n\nWritten by `cargo xtask bench` from [its figures](data/performance.json); `cargo xtask bench \
+        "# Performance\n\nWritten by `cargo xtask bench --python PATH` from [its figures](data/performance.json); `cargo xtask bench \
          --check` runs the benches\nagain and fails where a ratio is {WORSE} times worse than recorded. Ratios inside one \
          run, interleaved, medians with the\nleast and the greatest of the repeats; one thread unless said otherwise. \
          Commit {commit}, {cpu},\n{rustc}.\n\n| | measured | spread | |\n| --- | --- | --- | --- |\n"
@@ -252,14 +259,14 @@ fn page(performance: &Performance) -> String {
         ));
     }
     text.push_str(
-        "\nWith `--python PATH`, an interpreter that has numpy, faiss-cpu and scikit-learn, the scripts in `benches/peers` \
-         take part.\nLearners beside their peers, by quality and CPU time: [peers](peers.md).\n",
+        "\nPATH is an interpreter that has numpy, faiss-cpu and scikit-learn, for the scripts in `benches/peers`. Learners \
+         beside their peers, by quality and CPU time: [peers](peers.md).\n",
     );
     if performance.figures.iter().any(growth::is_growth) {
         text.push_str(
             "\n## Growth with the number of rows\n\nRows of 64 numbers in classes of four, one thread, a process for each \
-             number of rows. A training step does not depend\non it; evaluation and exact search look at all items for \
-             each query. Memory is what the work takes beside the rows.\n\n",
+             number of rows: the time of a WARCA step, and\nof exact evaluation and exact search a query; the memory \
+             of the rows, and what all this work takes beside them.\n\n",
         );
         for (name, _, unit) in CHARTS {
             text.push_str(&format!("![{unit} against rows]({name})\n\n"));
@@ -297,14 +304,18 @@ mod tests {
         let gain = |median| vec![figure("× the speed of one", median)];
         assert!(worse(&gain(1.9), &gain(3.0)).is_empty());
         assert_eq!(worse(&gain(1.9), &gain(1.2)).len(), 1);
-        // What the same bench measures no longer is told, what was not run is not.
+        // A figure that its bench no longer prints is reported; figures of benches that were not run are not.
         let other = [Figure {
             name: "other".into(),
             ..figure("× the speed of one", 1.0)
         }];
         assert!(worse(&gain(1.9), &other)[0].contains("no longer"));
         assert!(worse(&gain(1.9), &[]).is_empty());
-        assert!(worse(&[figure("ns a pair", 2.0)], &[]).is_empty());
+        // Times mean nothing on another machine, and two units under one name are two figures.
+        assert!(worse(&[figure("ns a pair", 2.0)], &[figure("ns a pair", 9.0)]).is_empty());
+        let two = |a, b| vec![figure("× FAISS", a), figure("× FAISS as detected", b)];
+        assert!(worse(&two(0.9, 0.3), &two(0.9, 0.3)).is_empty());
+        assert_eq!(worse(&two(0.9, 0.3), &two(0.9, 0.5)).len(), 1);
         assert_eq!(Figure::read("bench", "seconds 3"), None);
         assert_eq!(Figure::read("bench", "measured\tname\t×\t-1\t-2\t3"), None);
     }

@@ -23,4 +23,4 @@ pub(crate) use products::{
     product, squared_norms, transposed_product,
 };
 pub use rows::{RowBuf, Rows};
-pub(crate) use simd::vectorized;
+pub(crate) use simd::{LANES, vectorized};

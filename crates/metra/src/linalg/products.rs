@@ -3,7 +3,7 @@
 //! Products that were split inside would let the order of sums depend on the number of threads.
 
 use super::rows::{RowBuf, Rows};
-use super::simd::vectorized;
+use super::simd::{LANES, vectorized};
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
@@ -171,14 +171,14 @@ pub(crate) fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
     out.extend(rows.iter().map(|row| vectorized(|| dot(row, row))));
 }
 
-/// Σ a·b. Sixteen running sums let the compiler use vector registers; the order of additions is fixed.
+/// Σ a·b, in code that is vectorised where its caller is.
 #[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0_f32; 16];
-    let (a_chunks, a_rest) = a.as_chunks::<16>();
-    let (b_chunks, b_rest) = b.as_chunks::<16>();
+    let mut sums = [0.0_f32; LANES];
+    let (a_chunks, a_rest) = a.as_chunks::<LANES>();
+    let (b_chunks, b_rest) = b.as_chunks::<LANES>();
     for (a, b) in a_chunks.iter().zip(b_chunks) {
-        for lane in 0..16 {
+        for lane in 0..LANES {
             sums[lane] += a[lane] * b[lane];
         }
     }
@@ -199,11 +199,12 @@ mod tests {
 
     #[test]
     fn products_equal_the_definition() {
-        let rows = random(700, 150, 1);
+        // More rows than are summed at once, twice.
+        let rows = random(1_700, 150, 1);
         let map = random(13, 150, 2);
         let mut out = RowBuf::empty(1);
         map_rows(rows.rows(), map.rows(), &mut out).unwrap();
-        for (i, j) in [(0, 0), (699, 12), (300, 7)] {
+        for (i, j) in [(0, 0), (1_699, 12), (300, 7)] {
             let expected: f64 = rows
                 .row(i)
                 .iter()
@@ -215,7 +216,7 @@ mod tests {
         let mut sum = RowBuf::empty(1);
         transposed_product(out.rows(), rows.rows(), &mut sum).unwrap();
         assert_eq!((sum.len(), sum.dim()), (13, 150));
-        let expected: f64 = (0..700)
+        let expected: f64 = (0..1_700)
             .map(|r| f64::from(out.row(r)[3]) * f64::from(rows.row(r)[140]))
             .sum();
         assert!((f64::from(sum.row(3)[140]) - expected).abs() < 1e-2);

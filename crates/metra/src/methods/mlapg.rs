@@ -9,7 +9,7 @@
 //! distance 1.
 
 use crate::dataset::Dataset;
-use crate::linalg::{Symmetric, rows_from, softplus, vectorized};
+use crate::linalg::{LANES, Symmetric, rows_from, softplus, vectorized};
 use crate::model::Map;
 use crate::optimize::{Composite, ProximalGradient};
 use crate::supervision::SupervisionKind;
@@ -130,9 +130,6 @@ struct Logistic {
     relevant: f32,
     irrelevant: f32,
 }
-
-/// Pairs that are judged side by side.
-const LANES: usize = 16;
 
 impl Logistic {
     /// Sign and weight of a pair.

@@ -11,10 +11,10 @@
 
 use crate::Result;
 use crate::dataset::Dataset;
-use crate::linalg::vectorized;
+use crate::linalg::{LANES, vectorized};
 use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
-use crate::training::in_batch::cosines::{Counts, LANES, PairLoss, exponentials, in_lanes, total};
+use crate::training::in_batch::cosines::{Counts, PairLoss, exponentials, in_lanes, total};
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
@@ -123,8 +123,18 @@ impl Wanted {
             grades,
             #[inline(always)]
             |cosines, grades| {
+                // The last lanes may be no items.
+                let mut counted = [0.0_f32; LANES];
                 for lane in 0..LANES {
-                    largest[lane] = cosines[lane].max(largest[lane]);
+                    let is_ignored = grades[lane] < 0.0;
+                    counted[lane] = if is_ignored {
+                        f32::NEG_INFINITY
+                    } else {
+                        cosines[lane]
+                    };
+                }
+                for lane in 0..LANES {
+                    largest[lane] = largest[lane].max(counted[lane]);
                 }
                 for lane in 0..LANES {
                     let is_relevant = grades[lane] > 0.0;
@@ -143,6 +153,33 @@ impl Wanted {
             largest: largest.into_iter().fold(f32::NEG_INFINITY, f32::max),
             wanted: total(&wanted),
             total: total(&sums),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All cosines are far below 0 for the temperature, with and without lanes that no item fills.
+    #[test]
+    fn a_low_temperature_takes_the_largest_cosine_of_the_items_alone() {
+        for count in [5, 16, 17] {
+            let loss = SupCon {
+                temperature: 0.001,
+                ..SupCon::default()
+            };
+            let mut cosines: Vec<f32> = (0..count).map(|i| -0.5 - 0.01 * i as f32).collect();
+            let mut grades = vec![0.0; count];
+            (grades[0], grades[1]) = (crate::training::in_batch::batch::IGNORED, 1.0);
+            let counts = Counts {
+                anchors: 1,
+                with_positives: 1,
+            };
+            let value = loss.anchor(&mut cosines, &grades, counts);
+            // The relevant item is the nearest by ten temperatures.
+            assert!((0.0..1e-4).contains(&value), "{count}: {value}");
+            assert!(cosines.iter().all(|slope| slope.is_finite()), "{cosines:?}");
         }
     }
 }

@@ -9,7 +9,7 @@
 //! so that the second one has all that moves row j beside it: the slope of the chances' sum by z_j is
 //! −2 (z_j Σ_k s_jk − Σ_k s_jk z_k), one product a block. Nothing is scattered, so sums keep their order.
 
-use crate::linalg::{RowBuf, Rows, cross, exponential, mix, squared_norms, vectorized};
+use crate::linalg::{LANES, RowBuf, Rows, cross, exponential, mix, squared_norms, vectorized};
 use crate::training::full_batch::MappedLoss;
 use crate::{Error, Result};
 use faer::{Accum, MatRef};
@@ -17,8 +17,6 @@ use rayon::prelude::*;
 
 /// Rows whose distances to all others are made at once.
 const BLOCK: usize = 64;
-/// Running sums side by side: as many as the widest vector register holds.
-const LANES: usize = 16;
 /// Weights that are summed in single precision.
 const PART: usize = 1024;
 
@@ -84,7 +82,7 @@ impl<'a> NcaLoss<'a> {
                 let nearest = (nearest.iter().chain(rest)).fold(f32::INFINITY, |a, b| a.min(*b));
                 let class = self.classes[number];
                 let (mut all, mut same) = (0.0_f64, 0.0_f64);
-                // Sums of so few numbers lose nothing in single precision.
+                // Sums of so few numbers lose little in single precision.
                 for (distances, classes) in distances.chunks(PART).zip(self.classes.chunks(PART)) {
                     let (mut part, mut of_class) = ([0.0_f32; LANES], [0.0_f32; LANES]);
                     let (chunks, rest) = distances.as_chunks::<LANES>();

@@ -2,7 +2,7 @@
 //! through them, as matrix products.
 
 use super::batch::IGNORED;
-use crate::linalg::{RowBuf, Rows, cross, dot, exponential, mix, squared_norms, vectorized};
+use crate::linalg::{LANES, RowBuf, Rows, cross, dot, exponential, mix, squared_norms, vectorized};
 use faer::{Accum, MatRef};
 use rayon::prelude::*;
 
@@ -11,9 +11,6 @@ const BLOCK: usize = 64;
 /// Vectors shorter than this (where relevant pairs are at mean distance 1 before the map) have no
 /// direction.
 const ZERO: f32 = 1e-6;
-
-/// Running sums side by side: as many as the widest vector register holds.
-pub(crate) const LANES: usize = 16;
 
 /// A loss that is a sum over anchors of a function of their cosines with all items.
 pub(crate) trait PairLoss: Sync {
@@ -75,6 +72,9 @@ pub(crate) fn pull_anchors(
 /// The derivatives by the items, from those by all cosines.
 pub(crate) fn pull_items(slopes: &[f32], anchors: Rows<'_>, accum: Accum, by_item: &mut [f32]) {
     let rank = anchors.dim();
+    if by_item.is_empty() {
+        return;
+    }
     let slopes = MatRef::from_row_major_slice(slopes, anchors.len(), by_item.len() / rank);
     let blocks = by_item.par_chunks_mut(BLOCK * rank).enumerate();
     blocks.for_each(|(block, out)| {
@@ -273,9 +273,9 @@ fn extremes(cosines: &[f32], grades: &[f32]) -> (f32, f32) {
     (lowest, high.into_iter().fold(f32::NEG_INFINITY, f32::max))
 }
 
-/// Show an anchor's cosines with their grades some at a time, to code that is compiled for the widest instructions:
-/// `visit` must be `#[inline(always)]`, and do one thing in one loop, else the compiler takes one lane after the other.
-/// Where they end before the lanes do, it sees items of no part.
+/// Visit an anchor's cosines with their grades in chunks of [`LANES`], in code that is compiled for the widest
+/// instructions. `visit` must be `#[inline(always)]` and do one thing in a loop, otherwise it is not vectorised. The last
+/// chunk is padded with ignored items of cosine 0.
 #[inline(always)]
 pub(crate) fn in_lanes(
     cosines: &[f32],

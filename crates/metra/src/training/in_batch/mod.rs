@@ -460,6 +460,40 @@ mod tests {
         }
     }
 
+    /// Memory of a larger batch changes nothing for a smaller one.
+    #[test]
+    fn memory_of_an_earlier_batch_changes_nothing() {
+        let set = SET.rows(60);
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let loss = MultiSimilarity::default();
+        let none = Units::new(RowBuf::empty(6).rows());
+        let mut kept = (Units::new(RowBuf::empty(6).rows()), Derivatives::new(6));
+        for rows in [50, 20, 40] {
+            let plan = Plan {
+                relevance: &labels,
+                labels: Some(&labels),
+                proxies: false,
+                rows,
+                per_class: 4,
+                drawn: 0,
+            };
+            let mut batch = Batch::default();
+            let mut random = Stream::new(1, "test", rows as u64);
+            batch.draw(&plan, &plan.usable_classes(), &mut random);
+            let mut rows = RowBuf::empty(6);
+            (batch.fetch(&set.corpus, &set.corpus, None, 1.0, &mut rows)).unwrap();
+            let value_of = |units: &mut Units, derivatives: &mut Derivatives| {
+                units.set(rows.rows());
+                let value = derivatives.set(&loss, &batch, units, &none);
+                units.carry_back(&mut derivatives.by_row);
+                (value, derivatives.by_row.clone())
+            };
+            let mut fresh = (Units::new(RowBuf::empty(6).rows()), Derivatives::new(6));
+            let expected = value_of(&mut fresh.0, &mut fresh.1);
+            assert_eq!(value_of(&mut kept.0, &mut kept.1), expected);
+        }
+    }
+
     #[test]
     fn gradients_through_the_map_equal_finite_differences() {
         // All pairs: the set of mined pairs jumps where a difference is taken.

@@ -15,7 +15,7 @@ use super::super::descent::Outcome;
 use super::{Minibatch, Sampling, Violators, Warp};
 use crate::Result;
 use crate::linalg::{
-    RowBuf, Rows, cross, map_rows, mix, squared_norms, transposed_product, vectorized,
+    LANES, RowBuf, Rows, cross, map_rows, mix, squared_norms, transposed_product, vectorized,
 };
 use crate::random::Stream;
 use crate::supervision::Relevance;
@@ -26,8 +26,6 @@ use rayon::prelude::*;
 const PAIR_BLOCK: usize = 128;
 /// Distances below this (data are scaled to unit distance of relevant pairs) form differences.
 const NEAR: f32 = 1e-2;
-/// Running sums side by side: as many as the widest vector register holds.
-const LANES: usize = 16;
 /// Distances below this have no direction.
 const ZERO: f32 = 1e-6;
 
