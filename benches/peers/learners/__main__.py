@@ -234,7 +234,8 @@ def main() -> None:
         write_page(arguments.page, results.found, work)
         data = arguments.page.parent / "data" / f"{arguments.page.stem}.json"
         data.parent.mkdir(exist_ok=True)
-        data.write_text(json.dumps(list(results.found.values()), indent=1) + "\n")
+        records = ",\n".join(json.dumps(record) for record in results.found.values())
+        data.write_text(f"[\n{records}\n]\n")
 
 
 if __name__ == "__main__":

@@ -28,17 +28,13 @@ OPENING = """# Learners beside their peers
 
 The learners of the Python package beside metric-learn, scikit-learn and pytorch-metric-learning:
 quality, CPU seconds and peak memory of one fit, on the same rows, with settings chosen on the same
-validation rows and judged by the same code (`metra.evaluate`). Made by these commands, run by an
+validation rows and judged by the same code (`metra.evaluate`). Made by this command, run by an
 interpreter that has metra, with `METRA_DATA` naming the folder that holds CLINC150 and Fashion-MNIST.
 The records behind it are in [data/peers.json](data/peers.json):
 
 ```
 python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md
-python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md --sets clinc150 --methods ITML_Supervised --trial-seconds 120 --again
 ```
-
-The second measures ITML on CLINC150 anew with a higher limit: its trials had been stopped, though the
-fit itself ended.
 """
 METHOD = """## How it was measured
 
