@@ -106,7 +106,7 @@ pub(super) fn chart(lines: &[Line], unit: &str) -> String {
         "#333",
         "rows",
     ));
-    add(text(left, top - 6.0, "end", "#333", unit));
+    add(text(left + 4.0, top - 6.0, "start", "#333", unit));
     // Names keep apart where lines end close to each other.
     let mut ends: Vec<(f64, usize)> = (lines.iter().enumerate())
         .filter_map(|(number, line)| Some((y(line.points.last()?.1), number)))
