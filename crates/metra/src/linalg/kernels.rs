@@ -421,16 +421,20 @@ mod tests {
             let is_lost = scale < 1e-18 && found[0] == 0.0;
             assert!(error < 1e-5 || is_lost, "{scale}: {} {wanted}", found[0]);
         }
-        // One entry that is far smaller than the others.
-        let mut x = vec![0.5_f32; 64];
-        let mut y = vec![0.25_f32; 64];
-        (x[3], y[3], x[35], y[35]) = (1e-25, 2e-25, 3e-25, 0.0);
-        (x[5], y[5], x[21], y[21]) = (5e18, 5e18, 4.0, 5.0);
-        let mut found = [0.0];
-        let rows = |row| Rows::new(row, 64).unwrap();
-        gram(Kernel::ChiSquare, rows(&x), rows(&y), &mut found);
-        let wanted = reference(Kernel::ChiSquare, &x, &y);
-        assert!((f64::from(found[0]) / wanted - 1.0).abs() < 1e-6);
+        // Two entries that are far smaller than the others, or one that is far larger.
+        let small = [(3, 1e-25, 2e-25), (35, 3e-25, 0.0)];
+        let large = [(5, 5e18, 5e18), (21, 4.0, 5.0)];
+        for entries in [small, large] {
+            let (mut x, mut y) = (vec![0.5_f32; 64], vec![0.25_f32; 64]);
+            for (place, left, right) in entries {
+                (x[place], y[place]) = (left, right);
+            }
+            let mut found = [0.0];
+            let rows = |row| Rows::new(row, 64).unwrap();
+            gram(Kernel::ChiSquare, rows(&x), rows(&y), &mut found);
+            let wanted = reference(Kernel::ChiSquare, &x, &y);
+            assert!((f64::from(found[0]) / wanted - 1.0).abs() < 1e-6);
+        }
     }
 
     #[test]
