@@ -52,7 +52,7 @@ METHOD = """## How it was measured
 - **Cost.** One fit on the training part with the chosen settings, alone in a process of its own,
   on one thread (`OMP_NUM_THREADS=1`, `n_jobs=1`, `OPENBLAS_CORETYPE=SkylakeX`): CPU seconds of
   the process, imports and loading left out; torch has two steps before them, because it imports
-  more of itself with the first. Two fits of different sets ran side by side, on a core each. Peak MB is the process's highest resident memory; in
+  more of itself with the first. Peak MB is the process's highest resident memory; in
   brackets what the fit added to what imports and data had taken.
 """
 REMARKS = """## What limits this

@@ -5,8 +5,7 @@
 //! fits of many and of few steps, divided by the steps and the pairs. Medians of interleaved repeats.
 #![allow(missing_docs, clippy::print_stdout)]
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use faer::Accum;
 use metra::Dataset;
 use metra::data::synthetic::Nuisance;
 use metra::methods::{Lfda, Mlapg};
@@ -16,7 +15,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::{in_threads, say};
+use measured::{Matrix, in_threads, say};
 
 const ROWS: usize = 3_500;
 const REPEATS: usize = 5;
@@ -83,17 +82,10 @@ fn measure() -> metra::Result<()> {
 }
 
 fn product() -> f64 {
-    let rows = Mat::<f32>::from_fn(2048, 2048, |i, j| ((i + j) % 7) as f32);
-    let mut out = Mat::<f32>::zeros(2048, 2048);
+    let rows = Matrix::new(2048, 2048);
+    let mut out = Matrix::new(2048, 2048);
     let start = Instant::now();
-    matmul(
-        out.as_mut(),
-        Accum::Replace,
-        rows.as_ref(),
-        rows.as_ref(),
-        1.0,
-        Par::Seq,
-    );
+    out.product(Accum::Replace, rows.get(), rows.get());
     std::hint::black_box(&out);
     start.elapsed().as_secs_f64()
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::{bare_products, in_threads, say};
+use measured::{bare_products, in_threads, megabytes, say};
 
 const QUERIES: usize = 10_000;
 const ITEMS: usize = 60_000;
@@ -33,7 +33,11 @@ fn main() {
         } {
             measure(classes);
         }
-        println!("peak memory: {}", peak_memory());
+        say(
+            "exact mAP, CMC and AUC, peak memory",
+            "MB",
+            vec![megabytes("VmHWM")],
+        );
     });
 }
 
@@ -94,10 +98,4 @@ fn draw(len: usize, classes: u64, seed: u64) -> (MemoryCorpus, Vec<i64>) {
     let corpus = MemoryCorpus::new(rows).expect("finite rows");
     assert_eq!(corpus.len(), len as u64);
     (corpus, labels)
-}
-
-fn peak_memory() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or("unknown".into(), |value| value.trim().to_owned())
 }

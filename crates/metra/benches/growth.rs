@@ -21,7 +21,7 @@ use std::time::Instant;
 
 mod measured;
 
-use measured::{in_threads, say};
+use measured::{in_threads, megabytes, say};
 
 const DIM: usize = 64;
 const QUERIES: usize = 256;
@@ -116,12 +116,4 @@ fn normal(len: usize, seed: u64) -> RowBuf {
         *value = stream.normal() as f32;
     }
     rows
-}
-
-/// A line of the process's status.
-fn megabytes(name: &str) -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with(name));
-    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
-    kilobytes.map_or(0.0, |kilobytes| kilobytes * 1.024e-3)
 }

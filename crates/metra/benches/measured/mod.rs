@@ -38,6 +38,14 @@ pub fn bare_products(queries: Rows<'_>, items: Rows<'_>) {
     }
 }
 
+/// A line of the process's status, such as its peak of memory (VmHWM).
+pub fn megabytes(name: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kilobytes.map_or(0.0, |kilobytes| kilobytes * 1.024e-3)
+}
+
 /// Run on so many threads.
 pub fn in_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -3,7 +3,7 @@
 //! The χ² kernels are bound by divisions and by reading: two entries share a division, tiles of the right stay in the
 //! cache, and a symmetric matrix is worked out by its lower half.
 
-use super::products::cross;
+use super::products::{cross, summed};
 use super::{LANES, RowBuf, Rows, exponential, squared_norms, vectorized};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Rows of a block that one task works out. Fixed, so that results do not depend on threads.
 const BLOCK: usize = 64;
+
 /// A kernel with its settled parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
@@ -285,21 +286,6 @@ fn intersection(left: Rows<'_>, right: Rows<'_>, out: &mut [f32]) {
         #[inline(always)]
         |x, y| summed(x, y, f32::min),
     );
-}
-
-/// The sum of a term of all entries, in running sums side by side.
-#[inline(always)]
-fn summed(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
-    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (x, y) in x_chunks.iter().zip(y_chunks) {
-        for lane in 0..LANES {
-            sums[lane] += term(x[lane], y[lane]);
-        }
-    }
-    let rest = x_rest.iter().zip(y_rest).map(|(x, y)| term(*x, *y));
-    sums.iter().sum::<f32>() + rest.sum::<f32>()
 }
 
 /// A number for every pair of rows; `compare` must be `#[inline(always)]`.

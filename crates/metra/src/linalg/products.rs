@@ -174,15 +174,26 @@ pub(crate) fn squared_norms(rows: Rows<'_>, out: &mut Vec<f32>) {
 /// Σ a·b, in code that is vectorised where its caller is.
 #[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    summed(
+        a,
+        b,
+        #[inline(always)]
+        |a, b| a * b,
+    )
+}
+
+/// The sum of a term of all entries, in running sums side by side.
+#[inline(always)]
+pub(super) fn summed(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
     let mut sums = [0.0_f32; LANES];
-    let (a_chunks, a_rest) = a.as_chunks::<LANES>();
-    let (b_chunks, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a_chunks.iter().zip(b_chunks) {
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
         for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
+            sums[lane] += term(x[lane], y[lane]);
         }
     }
-    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b);
+    let rest = x_rest.iter().zip(y_rest).map(|(x, y)| term(*x, *y));
     sums.iter().sum::<f32>() + rest.sum::<f32>()
 }
 
