@@ -126,7 +126,7 @@ fn measure(
     let storage = Storage::default();
     let embed = |side| embed_corpus(chain, side, &corpus, groups.as_ref(), &storage);
     let items = embed(Side::Item)?;
-    let two_sides = chain.map().has_two_sides();
+    let two_sides = chain.has_two_sides();
     let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
     let bootstrap = Bootstrap {
         seed,

@@ -151,10 +151,7 @@ impl Ranked<'_> {
 pub(crate) fn chain_of(model: Option<&Model>, space: Option<Space>, dim: usize) -> Result<Chain> {
     match (model, space) {
         (Some(model), None) => Ok(model.chain().clone()),
-        (Some(model), Some(space)) => {
-            let chain = model.chain();
-            Chain::new(dim, chain.steps().to_vec(), chain.map().clone(), space)
-        }
+        (Some(model), Some(space)) => model.chain().in_space(space),
         (None, space) => Ok(Chain::identity(dim, space.unwrap_or(Space::SquaredL2))),
     }
 }

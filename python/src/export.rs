@@ -190,7 +190,7 @@ impl ExportOrder<'_> {
         match self.wish.side.as_deref() {
             Some("query") => Ok(Side::Query),
             Some("item") => Ok(Side::Item),
-            None if !self.model.chain().map().has_two_sides() => Ok(Side::Query),
+            None if !self.model.chain().has_two_sides() => Ok(Side::Query),
             given => {
                 let expected = "query or item, where queries and items have a map each";
                 Err(Error::parameter(

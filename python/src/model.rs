@@ -312,7 +312,7 @@ impl Model {
     /// Whether queries and items have a map each.
     #[getter]
     fn two_sided(&self) -> bool {
-        self.0.chain.map().has_two_sides()
+        self.0.chain.has_two_sides()
     }
 
     /// Map vectors, where queries and items have the same map.

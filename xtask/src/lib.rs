@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 pub use bench::bench;
+pub use codes::{codes, codes_page};
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
 
 mod bench;
+mod codes;
 mod data_files;
 mod dependencies;
 mod golden;

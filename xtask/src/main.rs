@@ -3,6 +3,7 @@
 //! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
 //! `cargo xtask golden` compares what the command makes of small fixed sets with a committed table;
 //! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages;
+//! `cargo xtask codes NAME|all|page` measures quality by bytes of an item and writes its page;
 //! `cargo xtask bench` runs the benches again and writes their page.
 
 use std::fmt::Display;
@@ -31,11 +32,13 @@ fn main() -> Result<ExitCode> {
         ["bench", "--check"] => bench(true, None),
         ["bench", "--python", python] => bench(false, Some(python)),
         ["bench", "--check", "--python", python] => bench(true, Some(python)),
+        ["codes", name] => codes(name, None),
+        ["codes", name, "--command", path] => codes(name, Some(path)),
         ["reproduce", name] => reproduce(name, "release"),
         ["reproduce", name, "--profile", profile] => reproduce(name, profile),
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]` or `bench [--check] [--python PATH]`, but found \
+             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]`, `codes NAME|all|page [--command PATH]` or `bench [--check] [--python PATH]`, but found \
              the arguments {arguments:?}"
         ),
     }
@@ -55,6 +58,11 @@ fn golden(options: &[&str]) -> Result<ExitCode> {
     let differences = xtask::golden(&xtask::repository_root()?, what, command)?;
     let summary = format!("golden: {} differences", differences.len());
     list(&differences, &summary)
+}
+
+fn codes(name: &str, command: Option<&str>) -> Result<ExitCode> {
+    xtask::codes(&xtask::repository_root()?, name, command)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {

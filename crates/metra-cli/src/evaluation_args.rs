@@ -44,8 +44,8 @@ pub(crate) struct EvaluationArgs {
     /// Measure by which settings are chosen (default: map with labels, ndcg@10 with qrels)
     #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) criterion: Option<Measure>,
-    /// With qrels, choose settings for items that no training query names: yes, no, or both (the best
-    /// over all queries by which neither kind falls behind the baseline)
+    /// With qrels, choose settings for items that no training query names: yes, no, both (the best over
+    /// all queries by which neither kind falls behind the baseline) or all (the best over all queries)
     #[arg(
         help_heading = "Evaluation",
         long,

@@ -6,7 +6,9 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Learn",
-        &["check", "train", "compare", "budget", "clicks", "methods"],
+        &[
+            "check", "train", "compare", "budget", "compress", "clicks", "methods",
+        ],
     ),
     (
         "Evaluate",

@@ -49,6 +49,8 @@ enum Verb {
     Compare(Box<commands::compare::Compare>),
     /// Compute a learning curve: quality against the number of labels
     Budget(Box<commands::budget::Budget>),
+    /// Find how few bytes a stored item needs: int8, bits and product codes, learned or not
+    Compress(Box<commands::compress::Compress>),
     /// Turn a click log into graded relevance judgements, corrected for positions
     Clicks(commands::clicks::Clicks),
     /// List the methods with their parameters, defaults and meanings
@@ -144,6 +146,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Train(verb) => verb.run(common).map(done),
         Verb::Compare(verb) => verb.run(common),
         Verb::Budget(verb) => verb.run(common).map(done),
+        Verb::Compress(verb) => verb.run(common).map(done),
         Verb::Clicks(verb) => verb.run(common).map(done),
         Verb::Methods(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),

@@ -11,7 +11,7 @@ use metra::experiment::{ComparedMethod, Experiment};
 use metra::model::Space;
 use metra::pipeline::registry::{self, Entry};
 use metra::supervision::Supervision;
-use metra::training::Recipe;
+use metra::training::{CodeSpec, Recipe};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,6 +38,14 @@ pub(crate) struct MethodArgs {
         default_value = "none"
     )]
     pub(crate) prepare: Recipe,
+    /// How items are stored: f16, int8, bits, pq:BYTES and others, see `metra methods`; short for --set code=CODE
+    #[arg(
+        help_heading = "Method",
+        long,
+        value_name = "CODE",
+        hide_short_help = true
+    )]
+    pub(crate) code: Option<CodeSpec>,
     /// Scores to choose among on the validation part, comma-separated: euclid, cosine, dot
     /// (default: those that the method's objective is about)
     #[arg(
@@ -65,6 +73,9 @@ impl MethodArgs {
         if let Some(rank) = self.rank {
             settings.insert("rank".into(), rank.to_string());
         }
+        if let Some(code) = self.code {
+            settings.insert(registry::CODE.into(), code.to_string());
+        }
         settings
     }
 
@@ -81,6 +92,7 @@ impl MethodArgs {
         let names: Vec<&String> = names.collect();
         let has = |entry: &Entry, name: &str| match name {
             "preset" => !entry.paper.is_empty(),
+            registry::CODE => true,
             _ => entry.has(name),
         };
         let fits = |entry: &Entry| names.iter().all(|name| has(entry, name));

@@ -102,7 +102,7 @@ impl Ranker {
         };
         let chain = self.chain(queries.table.corpus.dim());
         ensure!(
-            how.rerank.is_none() || !chain.map().has_two_sides(),
+            how.rerank.is_none() || !chain.has_two_sides(),
             "--rerank compares queries with each other: it needs one map for queries and items"
         );
         let embed = |side, loaded: &Loaded| -> Result<_> {

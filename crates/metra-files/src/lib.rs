@@ -63,4 +63,4 @@ pub use trec::{
     QrelsByName, QrelsFile, TrecRun, read_qrels, read_qrels_by_name, read_run, write_qrels,
     write_run,
 };
-pub use write::{NpyWriter, ParquetVectorWriter};
+pub use write::{NpyWriter, ParquetVectorWriter, VectorLayout, WrittenElement};

@@ -130,6 +130,7 @@ pub(crate) fn times(leaderboard: &Leaderboard<'_>, costs: &Costs) -> Option<Figu
             Some(Point {
                 name: ranked.line.name.clone(),
                 badge: ranked.badge(),
+                is_labelled: true,
                 style: ranked.style,
                 across: time.max(SHORTEST),
                 up: mean(ranked.line, criterion)?,

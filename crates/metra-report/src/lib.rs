@@ -23,6 +23,7 @@
 //! ```
 
 mod charts;
+mod compression;
 mod error;
 mod exports;
 mod figures;
@@ -35,6 +36,7 @@ mod sheets;
 mod tables;
 mod words;
 
+pub use compression::{CompressionGain, CompressionReport, CompressionRow};
 pub use error::Error;
 pub use exports::exports;
 pub use markdown::markdown;

@@ -36,17 +36,23 @@ pub fn html_with_sheets(
     let text = environment
         .get_template("page.html")?
         .render(Value::from(Serde(&page)))?;
-    // Control characters in names would be left as they are by escaping, and no page may hold them.
-    let keep = |c: char| if c == '\n' { c } else { printable(c) };
-    Ok(text.chars().map(keep).collect())
+    Ok(finished(&text))
 }
 
-fn environment() -> Result<Environment<'static>, Error> {
+/// A page as it may be written. Control characters in names would be left as they are by escaping, and no page
+/// may hold them.
+pub(crate) fn finished(text: &str) -> String {
+    let keep = |c: char| if c == '\n' { c } else { printable(c) };
+    text.chars().map(keep).collect()
+}
+
+pub(crate) fn environment() -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
     // A name that the page lacks is a mistake to find in tests, not an empty place to ship.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_template("style.css", include_str!("page/style.css"))?;
     environment.add_template("page.html", include_str!("page/page.html"))?;
+    environment.add_template("compression.html", include_str!("page/compression.html"))?;
     Ok(environment)
 }
 

@@ -112,7 +112,7 @@ impl Calibrate {
                 .map_err(|e| in_file(e, &loaded))
         };
         let items = embed(Side::Item)?;
-        let two_sides = model.chain.map().has_two_sides();
+        let two_sides = model.chain.has_two_sides();
         let queries = two_sides.then(|| embed(Side::Query)).transpose()?;
         // Labels say how many pairs there are, and so which rates can be shown at all.
         let different = labels.len() as f64 * (labels.len() as f64 - 1.0) / 2.0;

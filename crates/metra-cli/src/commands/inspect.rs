@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use clap::Args;
-use metra::model::{Embedding, Map, MatchDecision, Model, Origin, TrainingRows};
+use metra::model::{Code, Embedding, Map, MatchDecision, Model, Origin, TrainingRows};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -22,6 +22,10 @@ struct Shown<'a> {
     score: String,
     steps: Vec<&'static str>,
     map: String,
+    /// How items are held.
+    code: String,
+    /// Bytes of an item.
+    item_bytes: usize,
     narrowed: bool,
     groups: Option<&'a [String]>,
     origin: &'a Origin,
@@ -63,6 +67,8 @@ impl Inspect {
                     map.landmarks().len()
                 ),
             },
+            code: chain.code().map_or("f32", Code::name).to_owned(),
+            item_bytes: chain.item_bytes(),
             narrowed: model.narrowing.is_some(),
             groups: chain.group_names(),
             origin: &model.origin,
@@ -82,6 +88,8 @@ impl Inspect {
         print::fact("score", &shown.score)?;
         print::fact("prepare", &origin.prepare)?;
         print::fact("map", &shown.map)?;
+        let bytes = print::plural(shown.item_bytes as u64, "byte");
+        print::fact("items", &format!("{} of {}", bytes, shown.code))?;
         if let Some(groups) = shown.groups {
             print::fact("groups", &groups.join(", "))?;
         }

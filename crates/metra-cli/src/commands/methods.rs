@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use metra::pipeline::registry::{ENTRIES, Entry, find};
 use metra::supervision::SupervisionKind;
-use metra::training::RECIPE_WORDS;
+use metra::training::{CODES, RECIPE_WORDS};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -75,6 +75,11 @@ impl Methods {
         print::line("Preprocessing before any method, steps joined by + (--prepare sqrt+centre):")?;
         for (word, meaning) in RECIPE_WORDS {
             print::line(&format!("    {word:<20} {meaning}"))?;
+        }
+        print::line("")?;
+        print::line("Codes that items are stored in, after any method (--code bits):")?;
+        for (code, meaning) in CODES {
+            print::line(&format!("    {code:<20} {meaning}"))?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ pub(crate) mod clicks;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod compress;
 pub(crate) mod decide;
 pub(crate) mod embed;
 pub(crate) mod eval;

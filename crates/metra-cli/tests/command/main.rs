@@ -3,6 +3,7 @@
 //! Every test makes its files in a folder of its own. Fits are of a few steps, so that the whole
 //! takes seconds; what is learned well is the library's business.
 
+mod codes;
 mod compare;
 mod exports;
 #[cfg(feature = "images")]

@@ -16,6 +16,8 @@ pub(crate) struct Point {
     pub(crate) name: String,
     /// What stands for its name where there is no room for it.
     pub(crate) badge: String,
+    /// Whether its name is written beside it.
+    pub(crate) is_labelled: bool,
     /// Its look.
     pub(crate) style: Style,
     /// Place on the lower axis, above 0.
@@ -75,7 +77,8 @@ pub(crate) fn points(
         .iter()
         .map(|place| Area::around(*place, RADIUS))
         .collect();
-    for (point, place) in drawn.iter().zip(&places) {
+    let labelled = drawn.iter().zip(&places).filter(|(p, _)| p.is_labelled);
+    for (point, place) in labelled {
         let full = format!("{} {}", point.badge, shortened(&point.name, 22));
         let texts = [full.trim(), point.badge.as_str()];
         let found = texts.into_iter().find_map(|text| {
@@ -209,6 +212,7 @@ mod tests {
         Point {
             name: name.to_owned(),
             badge: "7".to_owned(),
+            is_labelled: true,
             style: Style::Background,
             across,
             up,

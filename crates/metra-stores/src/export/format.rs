@@ -145,7 +145,7 @@ fn write_rows(path: &Path, rows: Rows<'_>) -> Result<()> {
     let mut target = AtomicFile::create(path)?;
     let mut put =
         |bytes: &[u8]| (target.write_all(bytes)).map_err(|error| write_error("an npy file", error));
-    put(&npy_header(rows.len() as u64, rows.dim()))?;
+    put(&npy_header("<f4", rows.len() as u64, rows.dim()))?;
     put(&little_endian(rows.values()))?;
     Ok(target.finish()?)
 }

@@ -3,7 +3,7 @@
 
 use crate::{Error, Result};
 use metra::data::{ElementMap, Narrowing};
-use metra::model::{Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
+use metra::model::{Code, Embedding, LowRank, Map, Model, Plan, Side, Signs, Step, fold};
 use std::fmt::Display;
 
 /// Numbers of an exported matrix at most: 1 GiB.
@@ -43,6 +43,14 @@ pub(crate) enum MapPart {
 impl Export {
     /// What `metra embed` does to vectors of one side.
     pub fn embedding(model: &Model, side: Side) -> Result<Self> {
+        let is_coded = |code: &Code| side == Side::Item || code.codes_queries();
+        if let Some(code) = model.chain.code().filter(|code| is_coded(code)) {
+            return Err(Error::unsupported(
+                "a map",
+                format!("items that are held as {} codes", code.name()),
+                "write them with metra embed --side item, and export the queries' side",
+            ));
+        }
         let (steps, space) = (model.chain.steps_of(side), model.chain.space().to_string());
         let mut export = Self::new(model, side, steps, space)?;
         if let Map::Indefinite(map) = model.chain.map() {

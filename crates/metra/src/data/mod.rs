@@ -3,6 +3,7 @@
 //! supervision.
 
 pub(crate) mod atomic_file;
+mod column_range;
 pub(crate) mod corpus;
 mod corpus_ref;
 mod element;
@@ -22,6 +23,7 @@ mod storage;
 pub mod synthetic;
 
 pub(crate) use atomic_file::AtomicFile;
+pub(crate) use column_range::ColumnRange;
 pub use corpus::{Batch, BorrowedCorpus, Corpus, MemoryCorpus, SparseRow, Subset};
 pub(crate) use corpus::{SCAN_ROWS, check_rows, fingerprint};
 pub use corpus_ref::{CorpusRef, IntoCorpus};

@@ -1,7 +1,7 @@
-//! Evaluating a ranking after k-reciprocal re-ranking.
+//! Evaluating a ranking after k-reciprocal re-ranking, or in two stages.
 //!
-//! Re-ranked distances come of neighbourhoods and not of products, so that they cannot be counted in
-//! the pass that [`super::evaluate`] makes: a query's row of distances is made, sorted and forgotten.
+//! Such distances and ranks come of other items too and not of products alone, so that they cannot be counted in
+//! the pass that [`super::evaluate`] makes: a query's row of them is made, sorted and forgotten.
 
 use super::counts;
 use super::evaluation::{Evaluation, EvaluationOptions, Tally, check};
@@ -9,9 +9,11 @@ use super::ranking::{RankedItem, count_ranked};
 use super::truth::{Judged, Truth};
 use crate::data::{Corpus, RowId};
 use crate::model::Space;
+use crate::search::two_stages::{Stage, TwoStages};
 use crate::search::{Rerank, Reranking};
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Queries whose distances are kept at once by a task.
 const QUERIES: usize = 16;
@@ -29,18 +31,58 @@ pub fn evaluate_reranked(
 ) -> Result<Evaluation> {
     let tie_rank = check(queries, items, truth, options)?;
     let reranking = Reranking::new(rerank, space, queries, items, own)?;
-    let starts: Vec<RowId> = (0..queries.len()).step_by(QUERIES).collect();
+    let sizes = (queries.len(), items.len());
+    evaluate_rows(
+        &|block, out| reranking.scores(block, out),
+        sizes,
+        truth,
+        tie_rank,
+        options,
+    )
+}
+
+/// The same for a ranking in two stages.
+pub(crate) fn evaluate_two_stages(
+    coarse: Stage<'_>,
+    fine: Stage<'_>,
+    first: usize,
+    truth: &dyn Truth,
+    options: &EvaluationOptions<'_>,
+) -> Result<Evaluation> {
+    let tie_rank = check(coarse.queries, coarse.items, truth, options)?;
+    let sizes = (coarse.queries.len(), coarse.items.len());
+    let stages = TwoStages::new(coarse, fine, first)?;
+    evaluate_rows(
+        &|block, out| stages.ranks(block, out),
+        sizes,
+        truth,
+        tie_rank,
+        options,
+    )
+}
+
+/// Makes the scores of all items for some queries, row after row.
+type ScoreRows<'a> = dyn Fn(Range<RowId>, &mut Vec<f32>) -> Result<()> + Sync + 'a;
+
+fn evaluate_rows(
+    score: &ScoreRows<'_>,
+    (queries, items): (u64, u64),
+    truth: &dyn Truth,
+    tie_rank: Option<&[u32]>,
+    options: &EvaluationOptions<'_>,
+) -> Result<Evaluation> {
+    let starts: Vec<RowId> = (0..queries).step_by(QUERIES).collect();
     let blocks: Vec<Result<Tally>> = (starts.into_par_iter())
         .map(|start| {
-            let block = start..queries.len().min(start + QUERIES as RowId);
+            let block = start..queries.min(start + QUERIES as RowId);
             let mut tally = Tally::new(options);
             let (mut scores, mut ranked) = (Vec::new(), Vec::new());
-            reranking.scores(block.clone(), &mut scores)?;
-            let rows = scores.chunks_exact(items.len() as usize);
+            score(block.clone(), &mut scores)?;
+            let rows = scores.chunks_exact(items as usize);
             for (query, row) in block.zip(rows) {
                 let mut judged = Judged::default();
                 truth.judge(query as usize, &mut judged);
-                counts::check(&judged, query, items.len())?;
+                counts::check(&judged, query, items)?;
                 rank(query, row, &judged, tie_rank, &mut ranked)?;
                 let counts = count_ranked(&mut ranked, Vec::new(), options.ties);
                 tally.add(

@@ -206,7 +206,12 @@ impl<'a> Experiment<'a> {
 
     /// The study of one method on one split.
     pub(super) fn study(&self, method: usize, split: usize) -> Study<'a> {
-        let (method, seed) = (&self.methods[method], self.splits[split].1);
+        self.study_of(&self.methods[method], split)
+    }
+
+    /// The study of any method on one split.
+    pub(super) fn study_of(&self, method: &ComparedMethod, split: usize) -> Study<'a> {
+        let seed = self.splits[split].1;
         Study {
             data: self.dataset,
             method: method.method.clone(),

@@ -3,7 +3,7 @@
 use crate::data::{Corpus, Groups, RowId, Subset};
 use crate::dataset::Dataset;
 use crate::linalg::{RowBuf, Rows};
-use crate::model::{Chain, Embedded, Side, embed_corpus};
+use crate::model::{Embedded, Embedding, Side, embed_corpus};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ impl Dataset<'_> {
     /// Some of the items, or all, embedded.
     pub(super) fn embed_items<'b>(
         &'b self,
-        chain: &Chain,
+        chain: &dyn Embedding,
         side: Side,
         units: Option<&'b [u64]>,
     ) -> Result<EmbeddedPart<'b>> {
@@ -21,7 +21,7 @@ impl Dataset<'_> {
     /// Some of the queries embedded.
     pub(super) fn embed_queries<'b>(
         &'b self,
-        chain: &Chain,
+        chain: &dyn Embedding,
         units: &'b [u64],
     ) -> Result<EmbeddedPart<'b>> {
         self.embed(
@@ -34,7 +34,7 @@ impl Dataset<'_> {
 
     fn embed<'b>(
         &'b self,
-        chain: &Chain,
+        chain: &dyn Embedding,
         side: Side,
         (corpus, groups): (&'b dyn Corpus, Option<&Groups>),
         units: Option<&'b [u64]>,

@@ -4,10 +4,12 @@ use super::protocol::{EvaluationSettings, Protocol, check_rerank};
 use super::retrieval_task::RetrievalTask;
 use super::scores::Scores;
 use super::verdicts::SeenKind;
-use crate::data::{Corpus, Interruptible};
+use crate::data::{Batch, ColumnRange, Corpus, Interruptible};
 use crate::dataset::Dataset;
-use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked};
-use crate::model::{Chain, Side, Space};
+use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked, evaluate_two_stages};
+use crate::linalg::RowBuf;
+use crate::model::{Chain, Embedding, Side, Space};
+use crate::search::two_stages::Stage;
 use crate::supervision::{Labels, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -41,20 +43,13 @@ impl Dataset<'_> {
             ));
         }
         if settings.rerank.is_some() {
-            check_rerank(chain.map(), settings.protocol)?;
+            check_rerank(chain, settings.protocol)?;
         }
         let mut scores: Vec<Result<Scores>> = spaces
             .iter()
             .map(|_| Ok(Scores::new(&settings.measures)))
             .collect();
-        let options = EvaluationOptions {
-            measures: settings.measures.clone(),
-            ties: settings.ties,
-            tie_rank: settings.tie_rank.as_deref(),
-            gain: settings.gain,
-            empty: settings.empty,
-            ..EvaluationOptions::default()
-        };
+        let options = options(settings);
         let mut evaluate_task = |task: &RetrievalTask<'_>| {
             // What was embedded for the task is asked for block by block.
             static NEVER: AtomicBool = AtomicBool::new(false);
@@ -115,6 +110,36 @@ impl Dataset<'_> {
         Ok(scores)
     }
 
+    /// Evaluate a search in two stages on some units: the `first` items by `coarse` are ranked again by `fine`.
+    pub(super) fn evaluate_rescored(
+        &self,
+        stages: &TwoChains<'_>,
+        units: &[u64],
+        trained: &[u64],
+        settings: &EvaluationSettings,
+    ) -> Result<Scores> {
+        let options = options(settings);
+        let mut scores = Scores::new(&settings.measures);
+        let dims = [stages.coarse.output_dim(), stages.fine.output_dim()];
+        self.retrieval_tasks(stages, units, trained, settings, &mut |task| {
+            let (first, second) = (0..dims[0], dims[0]..dims[0] + dims[1]);
+            let coarse = Stage {
+                space: stages.coarse.space(),
+                queries: &ColumnRange::new(task.queries, first.clone())?,
+                items: &ColumnRange::new(task.items, first)?,
+            };
+            let fine = Stage {
+                space: stages.fine.space(),
+                queries: &ColumnRange::new(task.queries, second.clone())?,
+                items: &ColumnRange::new(task.items, second)?,
+            };
+            let found = evaluate_two_stages(coarse, fine, stages.first, task.truth, &options)?;
+            scores.extend(task.ids, |unit| self.cluster(unit), &found);
+            Ok(())
+        })?;
+        Ok(scores)
+    }
+
     /// What training had seen, or not, of the queries that [`Dataset::seen_queries`] tells apart.
     pub(super) fn seen_kind(&self) -> SeenKind {
         match self.supervision() {
@@ -141,5 +166,66 @@ impl Dataset<'_> {
         let items = |query: &u64| judgements.of(*query).iter();
         let seen = |query: &u64| items(query).any(|(item, _)| known[*item as usize]);
         Some(queries.iter().copied().filter(seen).collect())
+    }
+}
+
+fn options(settings: &EvaluationSettings) -> EvaluationOptions<'_> {
+    EvaluationOptions {
+        measures: settings.measures.clone(),
+        ties: settings.ties,
+        tie_rank: settings.tie_rank.as_deref(),
+        gain: settings.gain,
+        empty: settings.empty,
+        ..EvaluationOptions::default()
+    }
+}
+
+/// Two chains as one embedding: vectors of the first and then those of the second. Items are searched by the
+/// first, and the first items are ranked again by the second.
+pub(super) struct TwoChains<'a> {
+    pub(super) coarse: &'a Chain,
+    pub(super) fine: &'a Chain,
+    /// Items that are ranked again.
+    pub(super) first: usize,
+}
+
+impl TwoChains<'_> {
+    fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        let mut parts = [RowBuf::empty(1), RowBuf::empty(1)];
+        for (chain, part) in [self.coarse, self.fine].into_iter().zip(&mut parts) {
+            match side {
+                Side::Query => chain.embed_queries(first, batch, part)?,
+                Side::Item => chain.embed_items(first, batch, part)?,
+            }
+        }
+        out.reset(batch.rows.len(), self.output_dim());
+        let (dim, width) = (parts[0].dim(), self.output_dim());
+        for (number, row) in out.values_mut().chunks_exact_mut(width).enumerate() {
+            row[..dim].copy_from_slice(parts[0].row(number));
+            row[dim..].copy_from_slice(parts[1].row(number));
+        }
+        Ok(())
+    }
+}
+
+impl Embedding for TwoChains<'_> {
+    fn space(&self) -> Space {
+        self.coarse.space()
+    }
+
+    fn input_dim(&self) -> usize {
+        self.coarse.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.coarse.output_dim() + self.fine.output_dim()
+    }
+
+    fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.embed(first, Side::Query, queries, out)
+    }
+
+    fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.embed(first, Side::Item, items, out)
     }
 }

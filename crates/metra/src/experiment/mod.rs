@@ -6,6 +6,7 @@ mod attributes;
 mod budget;
 mod classifier;
 pub mod compare;
+mod compress;
 pub mod cost;
 mod data_summary;
 mod definition;
@@ -28,6 +29,10 @@ mod verdicts;
 
 pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
+pub use compress::{
+    CodeTrial, CompressSettings, Compressed, CompressionPoint, CompressionResult, ValidationValue,
+    neighbour_dataset,
+};
 pub use data_summary::{ClassSizes, DataSummary, Norms, RankedAsIs};
 pub use definition::{Claim, ComparedMethod, Experiment};
 pub use folds::{folds, pool};

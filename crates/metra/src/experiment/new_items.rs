@@ -25,6 +25,8 @@ pub enum NewItems {
     /// than a standard error.
     #[default]
     Both,
+    /// The mean over all queries, whatever becomes of either kind.
+    All,
 }
 
 impl fmt::Display for NewItems {
@@ -33,6 +35,7 @@ impl fmt::Display for NewItems {
             NewItems::Yes => "yes",
             NewItems::No => "no",
             NewItems::Both => "both",
+            NewItems::All => "all",
         })
     }
 }
@@ -45,9 +48,10 @@ impl FromStr for NewItems {
             "yes" => NewItems::Yes,
             "no" => NewItems::No,
             "both" => NewItems::Both,
+            "all" => NewItems::All,
             other => {
                 let found = format!("{other:?}");
-                return Err(Error::parameter("new-items", "yes, no or both", found));
+                return Err(Error::parameter("new-items", "yes, no, both or all", found));
             }
         })
     }
@@ -96,6 +100,7 @@ impl Criterion {
         match rule {
             NewItems::Yes => of_kind(false).map_or(all, |part| part.mean(self.measure)),
             NewItems::No => of_kind(true).map_or(all, |part| part.mean(self.measure)),
+            NewItems::All => all,
             NewItems::Both => {
                 let behind = [true, false].into_iter().filter_map(|known| {
                     let part = of_kind(known)?;
@@ -161,6 +166,7 @@ mod tests {
             (NewItems::Yes, 0.6),
             (NewItems::No, 0.9),
             (NewItems::Both, 0.75),
+            (NewItems::All, 0.75),
         ] {
             assert!((rule(new_items).value(&found) - expected).abs() < 1e-12);
         }

@@ -5,7 +5,7 @@ use super::classifier::Classifier;
 use super::new_items::NewItems;
 use crate::dataset::Dataset;
 use crate::evaluate::{Empty, GradeGain, Measure, Ties};
-use crate::model::Map;
+use crate::model::Chain;
 use crate::search::Rerank;
 use crate::supervision::Supervision;
 use crate::{Error, Result};
@@ -194,10 +194,11 @@ pub(super) fn no_camera() -> Error {
     )
 }
 
-/// Whether a ranking by this map can be re-ranked.
-pub(super) fn check_rerank(map: &Map, protocol: Protocol) -> Result<()> {
-    if map.has_two_sides() {
-        let expected = "absent for two maps: it compares queries with each other";
+/// Whether a ranking by this chain can be re-ranked.
+pub(super) fn check_rerank(chain: &Chain, protocol: Protocol) -> Result<()> {
+    if chain.has_two_sides() {
+        let expected =
+            "absent for two maps and for coded items: it compares queries with each other";
         return Err(Error::parameter("rerank", expected, "given"));
     }
     if matches!(protocol, Protocol::Classify(_)) {

@@ -61,7 +61,7 @@ impl Dataset<'_> {
             return Err(Error::parameter("protocol", expected, judging.protocol));
         }
         if judging.rerank.is_some() {
-            check_rerank(chain.map(), judging.protocol)?;
+            check_rerank(chain, judging.protocol)?;
         }
         let mut all = Vec::new();
         let mut number = 0;

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::data::{Corpus, Subset};
 use crate::dataset::Dataset;
 use crate::evaluate::{AgainstGallery, LeaveOneOut, QrelsOf, ReIdentification, Truth, single_shot};
-use crate::model::{Chain, Side};
+use crate::model::{Embedding, Side};
 use crate::supervision::Supervision;
 
 /// Embedded queries and items of one search, with the right answers.
@@ -32,7 +32,7 @@ impl Dataset<'_> {
     /// Classes found are no ranking and have none.
     pub(super) fn retrieval_tasks(
         &self,
-        chain: &Chain,
+        chain: &dyn Embedding,
         units: &[u64],
         trained: &[u64],
         settings: &EvaluationSettings,

@@ -8,7 +8,7 @@ use super::scores::Scores;
 use super::verdicts::Verdicts;
 use crate::dataset::Dataset;
 use crate::evaluate::Measure;
-use crate::model::{Chain, HeldOut, Map, Model, Space, Step};
+use crate::model::{Chain, Embedding, HeldOut, Model, Space};
 use crate::pipeline::{Fitted, Pipeline, registry};
 use crate::supervision::Supervision;
 use crate::training::{FitCheckpoint, Observer, Recipe, Run};
@@ -102,7 +102,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    fn pipeline(&self, chosen: &Chosen) -> Result<Pipeline> {
+    pub(super) fn pipeline(&self, chosen: &Chosen) -> Result<Pipeline> {
         let pipeline = Pipeline::named(&self.method, &chosen.settings, &chosen.recipe)?;
         Ok(pipeline.score(chosen.space))
     }
@@ -239,35 +239,39 @@ impl<'a> Study<'a> {
     ) -> Result<Chosen> {
         let (settings, recipe) = self.with(tried)?;
         let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
-        let spaces = self.spaces_of(&pipeline)?;
-        let judging = self.judging_by_criterion();
-        let best_space = |steps: &[Step], map: &Map| -> Result<(f64, Space, Vec<f64>)> {
-            let dim = self.data.dim();
-            let chain = Chain::new(dim, steps.to_vec(), map.clone(), spaces[0])?;
-            let scores = self
-                .data
-                .evaluate_part(&chain, &spaces, validation, train, &judging)?;
-            let mut best: Option<(f64, Space, Vec<f64>)> = None;
-            let mut failure = None;
-            for (space, scores) in spaces.iter().zip(scores) {
-                match scores {
-                    Ok(scores) => {
-                        let value = criterion.value(&scores);
-                        if best.as_ref().is_none_or(|(b, _, _)| value > *b) {
-                            best = Some((value, *space, scores.values(self.criterion).to_vec()));
-                        }
-                    }
-                    // A zero vector rules cosine out, not the method.
-                    Err(error) => failure = Some(error),
-                }
-            }
-            match (best, failure) {
-                (Some(best), _) => Ok(best),
-                (None, Some(error)) => Err(error),
-                (None, None) => Err(Error::Data("there is no score to compare by".into())),
-            }
+        let parts = (train, validation);
+        let fitted = self.fit_validated(&pipeline, parts, criterion, last_step, observer)?;
+        let best = self.best_chain(&pipeline, &fitted, parts, criterion)?;
+        Ok(Chosen {
+            settings,
+            recipe,
+            space: best.chain.space(),
+            last_step: fitted.last_step(),
+            value: Some(best.value),
+            trials: Vec::new(),
+            values: best.values,
+        })
+    }
+
+    /// Fit on the first part, without a code, and look at the second on the way.
+    pub(super) fn fit_validated(
+        &self,
+        pipeline: &Pipeline,
+        (train, validation): (&[u64], &[u64]),
+        criterion: &Criterion,
+        last_step: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Fitted> {
+        let spaces = self.spaces_of(pipeline)?;
+        let validate = |chain: &Chain| {
+            // Codes are for one space each.
+            let spaces = match chain.code() {
+                None => &spaces[..],
+                Some(_) => &[chain.space()],
+            };
+            let parts = (train, validation);
+            Ok(self.best_space(chain, spaces, parts, criterion)?.value)
         };
-        let validate = |steps: &[Step], map: &Map| Ok(best_space(steps, map)?.0);
         let mut run = Run {
             seed: self.seed,
             observer: Some(observer),
@@ -278,21 +282,52 @@ impl<'a> Study<'a> {
             ..Run::default()
         };
         let part = self.data.select(train)?;
-        let fitted = pipeline.fit_chain(&part, &mut run, Some(&validate))?;
-        let (value, space, values) = best_space(fitted.chain.steps(), fitted.chain.map())?;
-        Ok(Chosen {
-            settings,
-            recipe,
-            space,
-            last_step: fitted.facts.get("best_step").map(|s| *s as u64),
-            value: Some(value),
-            trials: Vec::new(),
-            values,
-        })
+        pipeline.fit_uncoded(&part, &mut run, Some(&validate))
+    }
+
+    /// The chain of a fit to the first part in the space that does best on the second, coded as the pipeline
+    /// says.
+    pub(super) fn best_chain(
+        &self,
+        pipeline: &Pipeline,
+        fitted: &Fitted,
+        (train, validation): (&[u64], &[u64]),
+        criterion: &Criterion,
+    ) -> Result<Validated> {
+        let (spaces, parts) = (self.spaces_of(pipeline)?, (train, validation));
+        if !pipeline.is_coded() {
+            return self.best_space(&fitted.chain, &spaces, parts, criterion);
+        }
+        let part = self.data.select(train)?;
+        let coded = spaces.iter().map(|space| {
+            let chain = pipeline.coded(fitted.chain.in_space(*space)?, &part, self.seed)?;
+            self.best_space(&chain, &[*space], parts, criterion)
+        });
+        best_of(coded)
+    }
+
+    /// The best of some spaces for a chain on a validation part. A zero vector rules cosine out, not the method.
+    fn best_space(
+        &self,
+        chain: &Chain,
+        spaces: &[Space],
+        (train, validation): (&[u64], &[u64]),
+        criterion: &Criterion,
+    ) -> Result<Validated> {
+        let judging = self.judging_by_criterion();
+        let scores = (self.data).evaluate_part(chain, spaces, validation, train, &judging)?;
+        best_of(spaces.iter().zip(scores).map(|(space, scores)| {
+            let scores = scores?;
+            Ok(Validated {
+                chain: chain.in_space(*space)?,
+                value: criterion.value(&scores),
+                values: scores.values(self.criterion).to_vec(),
+            })
+        }))
     }
 
     /// The evaluation by the criterion alone.
-    fn judging_by_criterion(&self) -> EvaluationSettings {
+    pub(super) fn judging_by_criterion(&self) -> EvaluationSettings {
         EvaluationSettings {
             measures: vec![self.criterion],
             ..self.judging.clone()
@@ -331,7 +366,7 @@ impl<'a> Study<'a> {
             ..Run::default()
         };
         let part = self.data.select(units)?;
-        self.pipeline(chosen)?.fit_chain(&part, &mut run, None)
+        self.pipeline(chosen)?.fit_chain(&part, &mut run)
     }
 
     /// The model of a fit to some units, with what the test part said.
@@ -393,7 +428,7 @@ impl<'a> Study<'a> {
 
     /// Judge a metric on the test part.
     pub(super) fn scores(&self, fitted: &Chain, test: &[u64], trained: &[u64]) -> Result<Scores> {
-        let space = crate::model::Embedding::space(fitted);
+        let space = fitted.space();
         let scores = (self.data).evaluate_part(fitted, &[space], test, trained, &self.judging)?;
         let scores = only(scores)?;
         if scores.queries().is_empty() {
@@ -418,6 +453,32 @@ impl<'a> Study<'a> {
         let seen = self.data.seen_queries(test, trained);
         Verdicts::new(base, learned, (seen, self.data.seen_kind()), self.seed)
     }
+}
+
+/// A chain with what it is worth on a validation part.
+pub(super) struct Validated {
+    pub(super) chain: Chain,
+    /// By the criterion.
+    pub(super) value: f64,
+    /// Values of the measure for the queries.
+    pub(super) values: Vec<f64>,
+}
+
+/// The best of several, or the last failure where all failed.
+fn best_of(all: impl Iterator<Item = Result<Validated>>) -> Result<Validated> {
+    let mut best: Option<Validated> = None;
+    let mut failure = Error::Data("there is no score to compare by".into());
+    for found in all {
+        match found {
+            Ok(found) if best.as_ref().is_none_or(|best| found.value > best.value) => {
+                best = Some(found);
+            }
+            Ok(_) => {}
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => failure = error,
+        }
+    }
+    best.ok_or(failure)
 }
 
 pub(super) fn only(scores: Vec<Result<Scores>>) -> Result<Scores> {

@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use faer::{MatMut, MatRef};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A borrowed matrix of f32 in row-major order without gaps.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +58,15 @@ impl<'a> Rows<'a> {
         Rows {
             values: &self.values[start * self.dim..end * self.dim],
             dim: self.dim,
+        }
+    }
+
+    /// A copy of some dimensions of all rows.
+    pub(crate) fn columns(&self, range: Range<usize>, out: &mut RowBuf) {
+        out.reset(self.len(), range.len());
+        let targets = out.values_mut().chunks_exact_mut(range.len().max(1));
+        for (target, row) in targets.zip(self.iter()) {
+            target.copy_from_slice(&row[range.clone()]);
         }
     }
 

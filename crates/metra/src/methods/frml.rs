@@ -18,6 +18,7 @@ use crate::random::Stream;
 use crate::search::{Neighbours, top_k};
 use crate::supervision::Relevance;
 use crate::supervision::SupervisionKind;
+use crate::training::codes::straight_through::StraightThrough;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::irrelevant::IrrelevantItems;
 use crate::training::manifold::moved;
@@ -132,6 +133,7 @@ impl Method for Frml {
     const SUMMARY: &'static str =
         "Mahalanobis distance of fixed rank by the WARP or AUC loss, by Riemannian optimisation.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.1", "0.3", "1"])];
     // Sec. 5.1 and 5.2: 300,000 triplets in minibatches of 5; the rate is chosen on a held-out set, and rank and
@@ -177,6 +179,7 @@ impl Method for Frml {
             pool: pool.min(settings.pool),
             warp: settings.warp(),
             workspace: Workspace::default(),
+            code: run.code,
             batch: Minibatch::default(),
             rows: RowBuf::empty(space.dim()),
         };
@@ -196,6 +199,7 @@ struct Training<'a> {
     pool: usize,
     warp: Warp,
     workspace: Workspace,
+    code: Option<StraightThrough>,
     batch: Minibatch,
     rows: RowBuf,
 }
@@ -220,6 +224,7 @@ impl Descent for Training<'_> {
         let centre = self.centre.as_deref();
         self.batch
             .fetch(queries, items, centre, self.inverse, &mut self.rows)?;
+        self.workspace.code = self.code.map(|code| (code, remaining));
         let outcome = self.workspace.gradient(
             &self.warp,
             self.relevance,

@@ -50,6 +50,7 @@ impl Method for SupCon {
     const SUMMARY: &'static str =
         "Low-rank map for cosine, by the supervised contrastive (InfoNCE) loss.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] = &[
         ("temperature", &["0.1", "0.2"]),
         ("rate", &["0.001", "0.003"]),

@@ -1,6 +1,8 @@
-//! A chain: fitted preprocessing, then a map, then the space in which vectors are compared.
+//! A chain: fitted preprocessing, then a map, then the space in which vectors are compared, and perhaps a code
+//! in which items are held.
 
-use super::{Embedding, KernelMap, LowRank, Map, Side, Space};
+use super::unit_length::normalise;
+use super::{Code, Embedding, KernelMap, LowRank, Map, Side, Space};
 use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
@@ -40,13 +42,15 @@ pub enum Step {
     Kernel(KernelMap),
 }
 
-/// Preprocessing, map and space: a metric on the vectors as the user has them.
+/// Preprocessing, map and space: a metric on the vectors as the user has them. With a code, items are compared
+/// as their codes stand for them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
     input_dim: usize,
     steps: Vec<Step>,
     map: Map,
     space: Space,
+    code: Option<Code>,
 }
 
 impl Step {
@@ -159,6 +163,7 @@ impl Chain {
             steps,
             map,
             space,
+            code: None,
         };
         let prepared = chain.prepared_dim()?;
         chain.map.check(prepared)?;
@@ -177,7 +182,40 @@ impl Chain {
             steps: Vec::new(),
             map: Map::Identity,
             space,
+            code: None,
         }
+    }
+
+    /// The same metric with items held in a code, or in none.
+    pub fn with_code(mut self, code: Option<Code>) -> Result<Self> {
+        if let Some(code) = &code {
+            code.check(self.output_dim())?;
+            if matches!(self.space, Space::Blocks { .. }) || matches!(self.map, Map::Indefinite(_))
+            {
+                let expected = "none for the block distance and for indefinite metrics";
+                return Err(Error::parameter("code", expected, code.name()));
+            }
+        }
+        self.code = code;
+        Ok(self)
+    }
+
+    /// The same metric with a rotation after its map; a code is dropped.
+    pub(crate) fn rotated(&self, rotation: &LowRank) -> Result<Self> {
+        let map = self.map.then(rotation)?;
+        Chain::new(self.input_dim, self.steps.clone(), map, self.space)
+    }
+
+    /// The same chain compared in another space; codes are for one.
+    pub fn in_space(&self, space: Space) -> Result<Self> {
+        if space == self.space {
+            return Ok(self.clone());
+        }
+        if let Some(code) = &self.code {
+            let expected = format!("{} (what the {} codes are for)", self.space, code.name());
+            return Err(Error::parameter("score", expected, space));
+        }
+        Chain::new(self.input_dim, self.steps.clone(), self.map.clone(), space)
     }
 
     fn prepared_dim(&self) -> Result<usize> {
@@ -211,6 +249,26 @@ impl Chain {
         &self.map
     }
 
+    /// How items are held, where that is not as f32.
+    pub fn code(&self) -> Option<&Code> {
+        self.code.as_ref()
+    }
+
+    /// Bytes of a stored item.
+    pub fn item_bytes(&self) -> usize {
+        let dim = self.output_dim();
+        match &self.code {
+            Some(code) => code.item_bytes(dim),
+            None => dim * size_of::<f32>(),
+        }
+    }
+
+    /// Whether queries are embedded otherwise than items: by another map, or because only items are coded.
+    pub fn has_two_sides(&self) -> bool {
+        let is_one_sided = |code: &Code| !code.codes_queries();
+        self.map.has_two_sides() || self.code.as_ref().is_some_and(is_one_sided)
+    }
+
     /// Names of the groups whose means the preprocessing subtracts, if it does.
     pub fn group_names(&self) -> Option<&[String]> {
         self.steps.iter().find_map(|step| match step {
@@ -232,6 +290,33 @@ impl Chain {
     }
 
     fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
+        self.embed_uncoded(first, side, batch, out)?;
+        match &self.code {
+            Some(code) if side == Side::Item || code.codes_queries() => {
+                code.round(first, self.space, out)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Append the codes of items; nothing where there is no code. `first` is the number of the first row, for
+    /// error messages.
+    pub fn encode_items(&self, first: u64, items: &Batch<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(code) = &self.code else {
+            return Ok(());
+        };
+        let mut mapped = RowBuf::empty(1);
+        self.embed_uncoded(first, Side::Item, items, &mut mapped)?;
+        code.encode(first, self.space, mapped.rows(), out)
+    }
+
+    fn embed_uncoded(
+        &self,
+        first: u64,
+        side: Side,
+        batch: &Batch<'_>,
+        out: &mut RowBuf,
+    ) -> Result<()> {
         self.check_dim(batch)?;
         if self.steps.is_empty() {
             return self.map.apply(first, side, batch.rows, out);
@@ -355,32 +440,6 @@ impl Chain {
     }
 }
 
-/// Divide every row by its length, worked out in f64: squares of f32 can leave f32's range. `first`
-/// is the number of the first row, for error messages.
-pub(super) fn normalise(first: u64, rows: &mut RowBuf) -> Result<()> {
-    let dim = rows.dim();
-    for (number, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
-        let length = length(first + number as u64, row)?;
-        for value in row {
-            *value = (f64::from(*value) / length) as f32;
-        }
-    }
-    Ok(())
-}
-
-/// The length of a mapped row, which must not be 0.
-pub(super) fn length(number: u64, row: &[f32]) -> Result<f64> {
-    let squares = row.iter().map(|v| f64::from(*v).powi(2));
-    let length = squares.sum::<f64>().sqrt();
-    if length == 0.0 {
-        return Err(Error::Row {
-            row: number,
-            problem: "has length 0 after the map: a cosine does not exist".into(),
-        });
-    }
-    Ok(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -493,6 +552,77 @@ mod tests {
                 .dissimilarity(&zeros, &items, &mut out)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn items_are_compared_as_their_codes_stand_for_them() {
+        let values = [3.0, -4.0, 0.5, 0.1];
+        let batch = Batch::new(Rows::new(&values, 2).unwrap());
+        for (space, queries) in [(Space::Cosine, false), (Space::SquaredL2, true)] {
+            let code = Code::Bits {
+                scale: 2.0,
+                queries,
+            };
+            let chain = Chain::identity(2, space)
+                .with_code(Some(code.clone()))
+                .unwrap();
+            assert_eq!((chain.item_bytes(), chain.has_two_sides()), (1, !queries));
+            let (mut items, mut asked) = (RowBuf::empty(1), RowBuf::empty(1));
+            chain.embed_items(0, &batch, &mut items).unwrap();
+            chain.embed_queries(0, &batch, &mut asked).unwrap();
+            assert_eq!(items.values(), [2.0, -2.0, 2.0, 2.0]);
+            match queries {
+                true => assert_eq!(asked, items),
+                false => assert_eq!(asked.values(), values),
+            }
+            let mut bytes = Vec::new();
+            chain.encode_items(0, &batch, &mut bytes).unwrap();
+            assert_eq!(bytes, [0b1000_0000, 0b1100_0000]);
+            let mut back = RowBuf::empty(1);
+            code.decode(2, &bytes, &mut back).unwrap();
+            assert_eq!(back, items);
+            // What a code is for is not compared otherwise.
+            assert!(chain.in_space(Space::InnerProduct).is_err());
+            assert_eq!(chain.in_space(space).unwrap(), chain);
+        }
+        let blocks = Chain::identity(2, Space::Blocks { size: 1 });
+        assert!(blocks.with_code(Some(Code::Float16)).is_err());
+    }
+
+    #[test]
+    fn a_rotation_after_the_map_keeps_distances() {
+        let (sin, cos) = (0.6_f32, 0.8_f32);
+        let rotation = RowBuf::from_values(vec![cos, -sin, sin, cos], 2).unwrap();
+        let rotation = LowRank::new(rotation, None).unwrap();
+        let low_rank = |values: &[f32], offset: Option<Vec<f32>>| {
+            LowRank::new(RowBuf::from_values(values.to_vec(), 2).unwrap(), offset).unwrap()
+        };
+        let first = low_rank(&[1.0, 2.0, -1.0, 0.5], Some(vec![0.5, -1.0]));
+        let maps = [
+            (Map::Identity, Space::SquaredL2),
+            (Map::Diagonal(vec![2.0, 3.0]), Space::SquaredL2),
+            (Map::LowRank(first.clone()), Space::Cosine),
+            (
+                Map::Bilinear {
+                    query: first,
+                    item: low_rank(&[0.0, 1.0, 1.0, 1.0], None),
+                },
+                Space::InnerProduct,
+            ),
+        ];
+        let (q, x) = ([3.0, 4.0], [1.0, -2.0, 5.0, 0.5]);
+        let queries = Batch::new(Rows::new(&q, 2).unwrap());
+        let items = Batch::new(Rows::new(&x, 2).unwrap());
+        for (map, space) in maps {
+            let chain = Chain::new(2, Vec::new(), map, space).unwrap();
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            chain.dissimilarity(&queries, &items, &mut before).unwrap();
+            let rotated = chain.rotated(&rotation).unwrap();
+            rotated.dissimilarity(&queries, &items, &mut after).unwrap();
+            for (before, after) in before.iter().zip(&after) {
+                assert!((before - after).abs() < 1e-4, "{before} {after}");
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A low-rank linear map z = W x − b, one for queries and items alike: with Euclidean comparison
 //! it is a Mahalanobis distance with M = WᵀW.
 
-use crate::linalg::{RowBuf, Rows, map_rows};
+use crate::linalg::{RowBuf, Rows, map_rows, product, rows_from};
 use crate::{Error, Result};
+use faer::Mat;
 
 /// The map z = W x − b.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +69,29 @@ impl LowRank {
     /// Numbers in a mapped vector.
     pub fn output_dim(&self) -> usize {
         self.weights.len()
+    }
+
+    /// This map, then another one.
+    pub(crate) fn then(&self, next: &LowRank) -> Result<Self> {
+        let wide = |rows: Rows<'_>| {
+            Mat::from_fn(rows.len(), rows.dim(), |row, column| {
+                f64::from(rows.row(row)[column])
+            })
+        };
+        let weights = product(wide(next.weights()).as_ref(), wide(self.weights()).as_ref());
+        let weights = rows_from(weights.as_ref());
+        let offset = |row: usize| {
+            let own = self.offset.iter().flatten().zip(next.weights.row(row));
+            let own: f64 = own.map(|(b, w)| f64::from(*b) * f64::from(*w)).sum();
+            let after = next
+                .offset
+                .as_ref()
+                .map_or(0.0, |offset| f64::from(offset[row]));
+            (own + after) as f32
+        };
+        let has_offset = self.offset.is_some() || next.offset.is_some();
+        let offset = has_offset.then(|| (0..next.output_dim()).map(offset).collect());
+        Self::new(weights, offset)
     }
 
     /// Map rows.

@@ -115,7 +115,7 @@ impl Map {
     }
 
     /// Whether queries are mapped otherwise than items.
-    pub fn has_two_sides(&self) -> bool {
+    pub(super) fn has_two_sides(&self) -> bool {
         matches!(self, Map::Bilinear { .. } | Map::Indefinite(_))
     }
 
@@ -145,6 +145,35 @@ impl Map {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// This map, then a rotation of mapped vectors. Both sides are rotated, so that what they are compared by
+    /// stays; the offset of a rotation is for spaces in which it changes nothing or is wanted.
+    pub(crate) fn then(&self, rotation: &LowRank) -> Result<Map> {
+        Ok(match self {
+            Map::Identity => Map::LowRank(rotation.clone()),
+            Map::LowRank(map) => Map::LowRank(map.then(rotation)?),
+            Map::Diagonal(factors) => {
+                let mut weights = RowBuf::zeros(factors.len(), factors.len());
+                for (place, factor) in factors.iter().enumerate() {
+                    weights.row_mut(place)[place] = *factor;
+                }
+                Map::LowRank(LowRank::new(weights, None)?.then(rotation)?)
+            }
+            Map::Bilinear { query, item } => Map::Bilinear {
+                query: query.then(rotation)?,
+                item: item.then(rotation)?,
+            },
+            Map::Kernel(map) => Map::Kernel(KernelMap {
+                kernel: map.kernel,
+                landmarks: map.landmarks.clone(),
+                map: map.map.then(rotation)?,
+            }),
+            Map::Indefinite(_) => {
+                let expected = "none for indefinite metrics";
+                return Err(Error::parameter("code", expected, "a rotation"));
+            }
+        })
     }
 
     /// Map rows of one side; `first` is the number of the first row, for error messages.

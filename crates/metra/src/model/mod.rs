@@ -2,6 +2,7 @@
 //! serving it from a vector store ([`Plan`]).
 
 mod chain;
+mod code;
 mod embed;
 mod indefinite;
 mod low_rank;
@@ -11,8 +12,11 @@ mod plan;
 mod space;
 mod trained_model;
 mod training_rows;
+mod unit_length;
 
 pub use chain::{Chain, Step};
+pub use code::{Code, Int8Scale, ProductCode};
+pub(crate) use code::{MOST_CENTROIDS, nearest, range};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
 pub use indefinite::{Indefinite, Signs};
 pub use low_rank::LowRank;
@@ -43,6 +47,6 @@ pub trait Embedding: Send + Sync {
     /// Embed queries; `first` is the number of the first row, for error messages.
     fn embed_queries(&self, first: u64, queries: &Batch<'_>, out: &mut RowBuf) -> Result<()>;
 
-    /// Embed items; `first` is the number of the first row, for error messages.
+    /// Embed items, as their codes stand for them where they are coded; `first` is the number of the first row, for error messages.
     fn embed_items(&self, first: u64, items: &Batch<'_>, out: &mut RowBuf) -> Result<()>;
 }

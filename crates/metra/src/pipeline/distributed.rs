@@ -16,7 +16,7 @@ use crate::supervision::{Labels, Relevance, Supervision};
 use crate::training::local_sgd::{CommonRows, LocalSgd, SharedState, StepRange};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::check_relevance;
-use crate::training::{AnyMethod, PreparedCorpus, Run};
+use crate::training::{AnyMethod, CodeSpec, PreparedCorpus, Run};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +67,10 @@ impl Pipeline {
                 registry::names(|method| method.runs_by_passes() || method.local_sgd().is_some());
             let expected = format!("one that works on distributed rows: {able}");
             return Err(Error::parameter("method", expected, self.method.name()));
+        }
+        if self.code != CodeSpec::None {
+            let expected = "none for training on a cluster";
+            return Err(Error::parameter("code", expected, self.code));
         }
         let steps = self.recipe.fit(data.items(), data.item_groups())?;
         let mut run = Run::new(seed);

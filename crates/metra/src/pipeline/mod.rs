@@ -21,8 +21,9 @@ use crate::Result;
 use crate::dataset::Dataset;
 use crate::execute::{decode, encode, row_digests};
 use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
+use crate::training::codes::straight_through::StraightThrough;
 use crate::training::prepared_corpus::{PreparedCorpus, prepared};
-use crate::training::{AnyMethod, Method, Observer, Recipe, Run};
+use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run};
 use std::collections::BTreeMap;
 
 /// Preprocessing, method and score.
@@ -30,10 +31,11 @@ pub struct Pipeline {
     recipe: Recipe,
     method: Box<dyn AnyMethod>,
     space: Option<Space>,
+    code: CodeSpec,
 }
 
-/// Evaluates fitted steps and a map on a validation part; larger is better.
-pub(crate) type ValidateSteps<'a> = dyn Fn(&[Step], &Map) -> Result<f64> + 'a;
+/// Evaluates a chain on a validation part; larger is better.
+pub(crate) type ValidateChain<'a> = dyn Fn(&Chain) -> Result<f64> + 'a;
 
 /// What a fit gave, before anything is known of where it came from.
 #[derive(Debug, Clone)]
@@ -49,6 +51,11 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
+    /// Steps after which validation was best, for methods that work in steps.
+    pub(crate) fn last_step(&self) -> Option<u64> {
+        self.facts.get("best_step").map(|step| *step as u64)
+    }
+
     /// As bytes for a checkpoint: the chain as model files have it.
     fn encode(&self) -> Result<Vec<u8>> {
         let model = Model::new(None, self.chain.clone(), Origin::default())?;
@@ -78,19 +85,23 @@ impl Pipeline {
             recipe: Recipe::default(),
             method: Box::new(method),
             space: None,
+            code: CodeSpec::None,
         }
     }
 
-    /// A method of the registry by name, after preprocessing; settings not named keep their defaults.
+    /// A method of the registry by name, after preprocessing; settings not named keep their defaults. The
+    /// setting `code` is the pipeline's own.
     pub fn named(
         method: &str,
         settings: &BTreeMap<String, String>,
         recipe: &Recipe,
     ) -> Result<Self> {
+        let code = settings.get(registry::CODE).map(|code| code.parse());
         Ok(Pipeline {
             recipe: recipe.clone(),
             method: registry::find(method)?.build(settings)?,
             space: None,
+            code: code.transpose()?.unwrap_or_default(),
         })
     }
 
@@ -106,6 +117,12 @@ impl Pipeline {
         self
     }
 
+    /// How items are held.
+    pub fn code(mut self, code: CodeSpec) -> Self {
+        self.code = code;
+        self
+    }
+
     /// The spaces in which the result may be compared.
     pub fn spaces(&self) -> &'static [Space] {
         self.method.spaces()
@@ -113,13 +130,29 @@ impl Pipeline {
 
     /// Of these, those that the method's objective is about.
     pub(crate) fn own_spaces(&self) -> &'static [Space] {
-        self.method.own_spaces()
+        match self.method.own_spaces() {
+            [first, ..] if self.code.is_of_signs() => std::slice::from_ref(first),
+            all => all,
+        }
+    }
+
+    /// All parameters of a method of it as text, with the code.
+    fn parameters(&self, method: &dyn AnyMethod) -> BTreeMap<String, String> {
+        let mut parameters = method.parameters();
+        if self.code != CodeSpec::None {
+            parameters.insert(registry::CODE.into(), self.code.to_string());
+        }
+        parameters
     }
 
     /// Method, parameters and preprocessing as text: what a fit depends on beside data and seed.
     pub fn describe(&self) -> (String, BTreeMap<String, String>, String) {
         let name = self.method.name().to_owned();
-        (name, self.method.parameters(), self.recipe.to_string())
+        (
+            name,
+            self.parameters(&*self.method),
+            self.recipe.to_string(),
+        )
     }
 
     /// Fit to a data set, with seed 1.
@@ -129,16 +162,43 @@ impl Pipeline {
 
     /// Fit to a data set under given circumstances.
     pub fn fit_with(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Model> {
-        let fitted = self.fit_chain(data, run, None)?;
+        let fitted = self.fit_chain(data, run)?;
         self.model(data, fitted, run.seed, &data.units(), None)
     }
 
-    /// Preprocessing, map and space; `validate` evaluates them on the way.
-    pub(crate) fn fit_chain(
+    /// Preprocessing, map, space and code.
+    pub(crate) fn fit_chain(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Fitted> {
+        let fitted = self.fit_uncoded(data, run, None)?;
+        Ok(Fitted {
+            chain: self.coded(fitted.chain, data, run.seed)?,
+            ..fitted
+        })
+    }
+
+    /// Whether items are held in a code.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.code != CodeSpec::None
+    }
+
+    /// A chain fitted to a data set with its items held as this pipeline does.
+    pub(crate) fn coded(&self, chain: Chain, data: &Dataset<'_>, seed: u64) -> Result<Chain> {
+        let items = (data.items(), data.item_groups());
+        let is_trained = self.straight_through().is_some();
+        self.code.fit(chain, is_trained, items, seed)
+    }
+
+    /// How the method is trained for the code, where it can.
+    fn straight_through(&self) -> Option<StraightThrough> {
+        let code = self.code.straight_through();
+        code.filter(|_| self.method.trains_for_codes())
+    }
+
+    /// Preprocessing, map and space; `validate` evaluates them on the way, coded if the map is trained for codes.
+    pub(crate) fn fit_uncoded(
         &self,
         data: &Dataset<'_>,
         run: &mut Run<'_>,
-        validate: Option<&ValidateSteps<'_>>,
+        validate: Option<&ValidateChain<'_>>,
     ) -> Result<Fitted> {
         let own = run.validate.is_some() || validate.is_some();
         let fit = match &run.checkpoint {
@@ -150,6 +210,14 @@ impl Pipeline {
         }
         let steps = self.recipe.fit(data.items(), data.item_groups())?;
         let memory = data.storage().memory;
+        let seed = run.seed;
+        let validate_map = |validate: &ValidateChain<'_>, map: &Map| {
+            let chain = Chain::new(data.dim(), steps.clone(), map.clone(), self.first_space())?;
+            match self.straight_through() {
+                Some(_) => validate(&self.coded(chain, data, seed)?),
+                None => validate(&chain),
+            }
+        };
         let map = {
             let data = data.with_vectors(|corpus, groups| {
                 prepared(PreparedCorpus::new(corpus, groups, &steps), memory)
@@ -158,7 +226,7 @@ impl Pipeline {
             let mut given = run.validate.as_deref_mut();
             let mut validate = |map: &Map| match (&mut given, validate) {
                 (Some(given), _) => given(map),
-                (None, Some(validate)) => validate(&steps, map),
+                (None, Some(validate)) => validate_map(validate, map),
                 (None, None) => Ok(0.0),
             };
             let mut inner = Run {
@@ -168,6 +236,7 @@ impl Pipeline {
                 last_step: run.last_step,
                 checkpoint: run.checkpoint.clone(),
                 fit,
+                code: self.straight_through(),
                 stop: data.stop(),
                 facts: std::mem::take(&mut run.facts),
                 outputs: Vec::new(),
@@ -177,7 +246,7 @@ impl Pipeline {
             let map = method.fit(&data, &mut inner);
             let Run { facts, outputs, .. } = inner;
             (run.facts, run.outputs) = (facts, outputs);
-            (map?, method.parameters())
+            (map?, self.parameters(method))
         };
         let fitted = self.assemble(data.dim(), steps, map, run)?;
         // A fit that was ended early is not done: its state is in the checkpoint, to go on from.
@@ -202,6 +271,14 @@ impl Pipeline {
         Ok(Some(entry.build(&parameters)?))
     }
 
+    /// What a fit without a code depends on beside data and seed: the code too where the map is trained for it.
+    pub(crate) fn uncoded_key(&self) -> String {
+        let recipe = &self.recipe;
+        let (name, parameters) = (self.method.name(), self.method.parameters());
+        let code = self.straight_through();
+        format!("{name} {parameters:?} {recipe} {code:?}")
+    }
+
     /// All that the course of a fit depends on.
     fn fit_key(&self, data: &Dataset<'_>, run: &Run<'_>, validated: bool) -> Result<[u8; 32]> {
         let all = (
@@ -212,6 +289,12 @@ impl Pipeline {
         Ok(*blake3::hash(&encode(&all)?).as_bytes())
     }
 
+    /// The space that was named, or the method's first.
+    fn first_space(&self) -> Space {
+        let first = self.method.spaces().first().copied();
+        self.space.or(first).unwrap_or(Space::SquaredL2)
+    }
+
     fn assemble(
         &self,
         dim: usize,
@@ -219,10 +302,8 @@ impl Pipeline {
         (map, parameters): (Map, BTreeMap<String, String>),
         run: &mut Run<'_>,
     ) -> Result<Fitted> {
-        let first = self.method.spaces().first().copied();
-        let space = self.space.or(first).unwrap_or(Space::SquaredL2);
         Ok(Fitted {
-            chain: Chain::new(dim, steps, map, space)?,
+            chain: Chain::new(dim, steps, map, self.first_space())?,
             parameters,
             facts: std::mem::take(&mut run.facts),
             outputs: std::mem::take(&mut run.outputs),

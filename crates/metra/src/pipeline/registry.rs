@@ -10,9 +10,12 @@ use crate::methods::{
 };
 use crate::supervision::{Supervision, SupervisionKind};
 use crate::training::parameters::did_you_mean;
-use crate::training::{AnyMethod, Method, Parameter};
+use crate::training::{AnyMethod, CodeSpec, Method, Parameter};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+
+/// The setting that says how items are held: a pipeline's own, beside those of its method.
+pub const CODE: &str = "code";
 
 /// One method of the registry.
 pub struct Entry {
@@ -111,10 +114,14 @@ impl Entry {
         }
     }
 
-    /// The method with these parameters; those not named keep their defaults, or what `preset` sets.
+    /// The method with these parameters; those not named keep their defaults, or what `preset` sets. The code
+    /// must be one, and is not the method's.
     pub fn build(&self, values: &BTreeMap<String, String>) -> Result<Box<dyn AnyMethod>> {
         let mut values = values.clone();
         self.expand_preset(&mut values)?;
+        if let Some(code) = values.remove(CODE) {
+            code.parse::<CodeSpec>()?;
+        }
         (self.build)(&values)
     }
 

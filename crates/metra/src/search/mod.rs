@@ -13,6 +13,7 @@ mod model_search;
 mod rerank;
 pub(crate) mod scores;
 mod top_k;
+pub(crate) mod two_stages;
 
 pub use attributes::{Alike, AttributeSpace, Change};
 pub use candidates::nearest_among;

@@ -26,6 +26,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
     /// What the publication states that it follows, for the preset `paper`; nothing where it states no settings.
     const PAPER: &'static [(&'static str, &'static str)] = &[];
 
+    /// Whether it can be trained for codes of items, by the straight-through estimator.
+    const TRAINS_FOR_CODES: bool = false;
+
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {
         Ok(())
@@ -81,6 +84,9 @@ pub trait AnyMethod: Send + Sync {
     /// See [`Method::own_spaces`].
     fn own_spaces(&self) -> &'static [Space];
 
+    /// See [`Method::TRAINS_FOR_CODES`].
+    fn trains_for_codes(&self) -> bool;
+
     /// See [`Method::runs_by_passes`].
     fn runs_by_passes(&self) -> bool;
 
@@ -106,6 +112,10 @@ impl<M: Method> AnyMethod for M {
 
     fn own_spaces(&self) -> &'static [Space] {
         Method::own_spaces(self)
+    }
+
+    fn trains_for_codes(&self) -> bool {
+        M::TRAINS_FOR_CODES
     }
 
     fn runs_by_passes(&self) -> bool {

@@ -6,6 +6,7 @@
 
 pub(crate) mod all_pairs;
 pub(crate) mod checkpoint;
+pub(crate) mod codes;
 pub mod conformance;
 pub(crate) mod descent;
 pub(crate) mod differences;
@@ -29,6 +30,7 @@ pub(crate) mod truncated_svd;
 pub(crate) mod warp;
 
 pub use checkpoint::FitCheckpoint;
+pub use codes::{CODES, CodeSpec};
 pub use descent::Schedule;
 pub use in_batch::InBatchTraining;
 pub use irrelevant::IrrelevantItems;

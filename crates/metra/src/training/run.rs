@@ -1,6 +1,7 @@
 //! The context of one fit: its seed, a progress observer and a validation callback.
 
 use super::checkpoint::FitCheckpoint;
+use super::codes::straight_through::StraightThrough;
 use crate::model::Map;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -63,6 +64,8 @@ pub struct Run<'a> {
     pub checkpoint: Option<FitCheckpoint>,
     /// The fit under way, as the checkpoint knows it.
     pub(crate) fit: [u8; 32],
+    /// The code that the map is to be trained for.
+    pub(crate) code: Option<StraightThrough>,
     /// The data set's flag, which a pipeline hands on.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// What the method found worth recording in the model.

@@ -29,6 +29,11 @@ impl Embed {
             "--normalise is not there with --cluster: give it to the store, or embed on one machine"
         );
         let model = Model::load(&self.model)?;
+        let side = self.side(&model)?;
+        ensure!(
+            model.chain.code().is_none() || side == Side::Query || self.decoded,
+            "codes are written on one machine; with --cluster say --decoded for the vectors that they stand for"
+        );
         let engine = self.cluster.engine(place, common)?;
         let address = self.data.display().to_string();
         let table = (self.cluster).open(&engine, &address, self.cluster.cut(), &self.filters)?;
@@ -43,7 +48,7 @@ impl Embed {
                 vectors: corpus.columns().vectors.clone(),
                 groups: self.columns.camera.as_deref(),
                 kept: self.keep.clone(),
-                as_queries: self.side(&model)? == Side::Query,
+                as_queries: side == Side::Query,
                 half: self.f16,
                 folder: &output,
                 replace: common.force,

@@ -11,11 +11,11 @@ use crate::inputs::{in_file, load, model_groups, narrowing_of};
 use crate::interrupt;
 use crate::print;
 use crate::progress::Reporter;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::linalg::RowBuf;
-use metra::model::{Embedding, Model, Side, for_each_embedded};
-use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter};
+use metra::linalg::{RowBuf, Rows};
+use metra::model::{Code, Embedding, Int8Scale, Model, Side, for_each_embedded};
+use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter, VectorLayout, WrittenElement};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -40,6 +40,9 @@ pub(crate) struct Embed {
     /// Columns to copy into a Parquet output (repeatable)
     #[arg(long, value_name = "COLUMN")]
     keep: Vec<String>,
+    /// Write the f32 vectors that codes stand for instead of the codes, with a model that has some
+    #[arg(long)]
+    decoded: bool,
     /// Divide by the length, so that stores with inner product serve a cosine model
     #[arg(long)]
     normalise: bool,
@@ -59,6 +62,8 @@ pub(crate) struct Embed {
 struct Done {
     rows: u64,
     dim: usize,
+    /// What is written of a vector.
+    element: String,
     score: String,
     output: PathBuf,
 }
@@ -68,14 +73,50 @@ enum Writer<'a> {
     Parquet(Box<ParquetVectorWriter<'a>>),
 }
 
+impl Writer<'_> {
+    fn push(&mut self, rows: Rows<'_>) -> metra_files::Result<()> {
+        match self {
+            Writer::Npy(writer) => writer.push(rows),
+            Writer::Parquet(writer) => writer.push(rows),
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) -> metra_files::Result<()> {
+        match self {
+            Writer::Npy(writer) => writer.push_bytes(bytes),
+            Writer::Parquet(writer) => writer.push_bytes(bytes),
+        }
+    }
+}
+
+/// How codes of mapped vectors of `dim` dimensions are written.
+fn layout(code: &Code, dim: usize) -> VectorLayout {
+    let bytes = code.item_bytes(dim);
+    let (dim, element, scale) = match code {
+        Code::Float16 => (dim, WrittenElement::Float16, false),
+        Code::Int8(Int8Scale::PerVector) => (dim, WrittenElement::Int8, true),
+        Code::Int8(_) => (dim, WrittenElement::Int8, false),
+        Code::Bits { .. } | Code::Product(_) => (bytes, WrittenElement::UInt8, false),
+    };
+    VectorLayout {
+        dim,
+        element,
+        scale,
+    }
+}
+
 impl Embed {
     /// Whose map to use.
     fn side(&self, model: &Model) -> Result<Side> {
         Ok(match self.side {
             Some(side) => Side::from(side),
-            None if model.chain.map().has_two_sides() => bail!(
-                "{} maps queries and items differently: say --side query or --side item",
-                self.model.display()
+            None if model.chain.has_two_sides() => bail!(
+                "{} maps queries and items differently{}: say --side query or --side item",
+                self.model.display(),
+                match model.chain.code() {
+                    Some(code) => format!(" (items become {} codes)", code.name()),
+                    None => String::new(),
+                }
             ),
             None => Side::Item,
         })
@@ -112,7 +153,17 @@ impl Embed {
             common,
         )?;
         let groups = model_groups(&model, &loaded)?;
+        let side = self.side(&model)?;
+        let code = model.chain.code().filter(|code| {
+            let is_coded = side == Side::Item || code.codes_queries();
+            is_coded && !self.decoded
+        });
+        ensure!(
+            code.is_none() || !self.normalise,
+            "--normalise is for vectors: codes of a cosine model hold directions already"
+        );
         let (rows, dim) = (loaded.table.corpus.len(), model.chain.output_dim());
+        let layout = code.map_or(VectorLayout::from(dim), |code| layout(code, dim));
         let mut writer = if parquet {
             let mut kept: Vec<(&str, &Column)> = Vec::new();
             for name in keep {
@@ -121,37 +172,45 @@ impl Embed {
             Writer::Parquet(Box::new(ParquetVectorWriter::create(
                 &self.output,
                 "vector",
-                dim,
+                layout,
                 &kept,
             )?))
         } else {
-            Writer::Npy(NpyWriter::create(&self.output, rows, dim)?)
+            Writer::Npy(NpyWriter::create(&self.output, rows, layout)?)
         };
-        let side = self.side(&model)?;
         let mut reporter = Reporter::new();
         reporter.start("embed");
         let mut done = 0;
         let mut failure = None;
         let corpus = loaded.table.corpus.as_ref();
-        let outcome =
-            for_each_embedded(&model.chain, side, corpus, groups.as_ref(), &mut |block| {
-                interrupt::check()?;
-                let mut block: std::borrow::Cow<'_, RowBuf> = std::borrow::Cow::Borrowed(block);
-                if self.normalise {
-                    metra::data::ElementMap::Normalise.apply(done, block.to_mut())?;
+        let mut codes = Vec::new();
+        let uncoded = match code {
+            // Codes are made of mapped vectors.
+            Some(_) => model.chain.clone().with_code(None)?,
+            None => model.chain.clone(),
+        };
+        let outcome = for_each_embedded(&uncoded, side, corpus, groups.as_ref(), &mut |block| {
+            interrupt::check()?;
+            let mut block: std::borrow::Cow<'_, RowBuf> = std::borrow::Cow::Borrowed(block);
+            if self.normalise {
+                metra::data::ElementMap::Normalise.apply(done, block.to_mut())?;
+            }
+            let written = match code {
+                None => writer.push(block.rows()),
+                Some(code) => {
+                    codes.clear();
+                    code.encode(done, uncoded.space(), block.rows(), &mut codes)?;
+                    writer.push_bytes(&codes)
                 }
-                let written = match &mut writer {
-                    Writer::Npy(writer) => writer.push(block.rows()),
-                    Writer::Parquet(writer) => writer.push(block.rows()),
-                };
-                if let Err(error) = written {
-                    failure = Some(error);
-                    return Err(metra::Error::Interrupted);
-                }
-                done += block.len() as u64;
-                reporter.advance(done, Some(rows), || "rows".into());
-                Ok(())
-            });
+            };
+            if let Err(error) = written {
+                failure = Some(error);
+                return Err(metra::Error::Interrupted);
+            }
+            done += block.len() as u64;
+            reporter.advance(done, Some(rows), || "rows".into());
+            Ok(())
+        });
         if let Some(error) = failure {
             return Err(error.into());
         }
@@ -164,19 +223,22 @@ impl Embed {
         let score = model.chain.space().to_string();
         let done = Done {
             rows,
-            dim,
+            dim: layout.dim,
+            element: code.map_or("f32", Code::name).to_owned(),
             score,
             output: self.output.clone(),
         };
         if common.json {
             return print::json(&done);
         }
-        print::line(&format!(
-            "{} vectors of {} numbers in {}; compare them by {}",
-            print::count(done.rows),
-            done.dim,
-            done.output.display(),
-            done.score
-        ))
+        let (rows, output) = (print::count(done.rows), done.output.display());
+        let text = match code {
+            None => format!("{rows} vectors of {} numbers in {output}", done.dim),
+            Some(code) => {
+                let bytes = print::plural(code.item_bytes(dim) as u64, "byte");
+                format!("{rows} {} codes of {bytes} in {output}", code.name())
+            }
+        };
+        print::line(&format!("{text}; compare them by {}", done.score))
     }
 }

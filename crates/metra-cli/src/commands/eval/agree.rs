@@ -34,7 +34,9 @@ impl Eval {
         };
         let dim = loaded.table.corpus.dim();
         // Vectors as they are have no base to beat, unless one is asked for.
-        let plain = chain.steps().is_empty() && *chain.map() == metra::model::Map::Identity;
+        let plain = chain.steps().is_empty()
+            && *chain.map() == metra::model::Map::Identity
+            && chain.code().is_none();
         let base = match self.base {
             None if plain => None,
             base => Some(base.unwrap_or(Space::SquaredL2)),

@@ -271,7 +271,7 @@ impl Export {
     fn side(&self, model: &Model) -> Result<Side> {
         match self.side {
             Some(side) => Ok(side.into()),
-            None if model.chain.map().has_two_sides() => {
+            None if model.chain.has_two_sides() => {
                 bail!("queries and items have a map each: say --side query or --side item")
             }
             None => Ok(Side::Query),

@@ -80,7 +80,7 @@ fn data(folder: &Folder) -> RowBuf {
 }
 
 fn sides(family: &Family) -> &'static [&'static str] {
-    if family.model.chain.map().has_two_sides() {
+    if family.model.chain.has_two_sides() {
         &["query", "item"]
     } else {
         &["query"]

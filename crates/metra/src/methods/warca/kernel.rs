@@ -97,6 +97,7 @@ impl Method for KernelWarca {
     const NAME: &'static str = "kernel-warca";
     const SUMMARY: &'static str = "Kernel WARCA, mainly for histograms with a χ² kernel.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["1", "1.4"]), ("start", &["pca", "lda"])];
     // Sec. 4.2 of the paper; rate and lambda are searched there. Its own steps (optimiser=preconditioned) need a

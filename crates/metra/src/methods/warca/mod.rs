@@ -25,6 +25,7 @@ use crate::model::Map;
 use crate::optimize::Adam;
 use crate::random::Stream;
 use crate::supervision::{Relevance, SupervisionKind};
+use crate::training::codes::straight_through::StraightThrough;
 use crate::training::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use crate::training::irrelevant::IrrelevantItems;
 use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
@@ -111,6 +112,7 @@ impl Method for Warca {
     const SUMMARY: &'static str =
         "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])];
     // Sec. 4.2; rate and lambda are searched there, and the rank is 40 but on the two largest sets.
@@ -195,6 +197,7 @@ fn train(
     let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
     let mut training = Training::new(settings, relevance, space, scale, &carry_back);
     training.start = settings.regulariser.start(&map);
+    training.code = run.code;
     let state = State::new(map);
     let map = descend(settings.schedule, &mut training, state, run)?;
     if let Map::LowRank(map) = &map {
@@ -255,6 +258,7 @@ struct Training<'a> {
     inverse: f32,
     warp: Warp,
     workspace: Workspace,
+    code: Option<StraightThrough>,
     /// Where the map started, for a regulariser that keeps it near.
     start: Option<RowBuf>,
     batch: Minibatch,
@@ -280,6 +284,7 @@ impl<'a> Training<'a> {
             inverse: (1.0 / scale) as f32,
             warp: settings.warp(),
             workspace: Workspace::default(),
+            code: None,
             start: None,
             batch: Minibatch::default(),
             rows: RowBuf::empty(space.dim()),
@@ -305,6 +310,7 @@ impl Descent for Training<'_> {
             self.inverse,
             &mut self.rows,
         )?;
+        self.workspace.code = self.code.map(|code| (code, remaining));
         let outcome = self.workspace.gradient(
             &self.warp,
             self.relevance,

@@ -18,6 +18,7 @@ use crate::model::Map;
 use crate::random::Stream;
 use crate::supervision::Relevance;
 use crate::training::Run;
+use crate::training::codes::straight_through::StraightThrough;
 use crate::training::descent::{Descent, Outcome, check_finite, descend};
 use crate::training::kernel::KernelAxes;
 use crate::training::principal_axes::transposed;
@@ -72,6 +73,7 @@ pub(super) fn train_preconditioned(
         gram: &gram,
         warp: settings.warp(),
         workspace: Workspace::default(),
+        code: run.code,
         batch: Minibatch::default(),
         to_map: &to_map,
     };
@@ -224,6 +226,7 @@ struct Training<'a> {
     gram: &'a RowBuf,
     warp: Warp,
     workspace: Workspace,
+    code: Option<StraightThrough>,
     batch: Minibatch,
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
 }
@@ -254,6 +257,7 @@ impl Descent for Training<'_> {
             let embedded = state.embedded.rows().slice(*row, row + 1);
             workspace.embedded.extend(embedded);
         }
+        workspace.code = self.code.map(|code| (code, remaining));
         let outcome = workspace.evaluate(&self.warp, self.relevance, &self.batch, (seed, step));
         let (touched, update) = gathered(&rows, &workspace.coefficients);
         let rate = settings.rate * remaining;

@@ -33,6 +33,9 @@ pub(super) enum Linear {
 impl Affine {
     /// What the chain does to items, or the name of the step that is not affine.
     pub(super) fn of_items(chain: &Chain) -> Result<Self, String> {
+        if chain.code().is_some() {
+            return Err("the code".into());
+        }
         let mut affine = Affine::identity(Embedding::input_dim(chain));
         for (number, step) in chain.steps().iter().enumerate() {
             match step {

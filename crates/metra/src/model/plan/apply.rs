@@ -4,8 +4,8 @@
 use super::{Affine, Distance, Form, Plan};
 use crate::data::{Batch, check_rows};
 use crate::linalg::{RowBuf, Rows};
-use crate::model::chain::{length, normalise};
 use crate::model::indefinite::{signed_square, turn};
+use crate::model::unit_length::{length, normalise};
 use crate::model::{Embedding, Space};
 use crate::{Error, Result};
 

@@ -7,10 +7,10 @@
 
 use super::affine::{Affine, Linear};
 use super::{Form, Plan};
-use crate::Result;
 use crate::data::ElementMap;
 use crate::linalg::RowBuf;
-use crate::model::{Chain, Embedding, LowRank, Map, Side, Space, Step};
+use crate::model::{Chain, Code, Embedding, LowRank, Map, Side, Space, Step};
+use crate::{Error, Result};
 
 impl Chain {
     /// Everything that a vector of one side goes through: the steps of preprocessing and the map. Of
@@ -39,6 +39,10 @@ impl Plan {
     /// What a query goes through before the store is asked with it: what [`Plan::map_queries`] does,
     /// as steps.
     pub fn query_steps(&self) -> Result<Vec<Step>> {
+        if self.chain.code().is_some_and(Code::codes_queries) {
+            let expected = "one that leaves queries as they are, to be written as a map";
+            return Err(Error::parameter("code", expected, "bits for queries too"));
+        }
         let mut steps = self.chain.steps_of(Side::Query);
         let rank = self.chain.output_dim();
         let signs: Vec<f64> = (0..rank).map(|at| self.signs.crossed(at)).collect();
@@ -86,6 +90,9 @@ impl Plan {
     /// What an item goes through before it is stored, as steps; `None` where a stored item holds more
     /// than a map of it.
     pub fn item_steps(&self) -> Option<Vec<Step>> {
+        if self.chain.code().is_some() {
+            return None;
+        }
         match &self.form {
             Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {
                 let mut steps = self.chain.steps_of(Side::Item);

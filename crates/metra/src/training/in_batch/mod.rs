@@ -18,6 +18,7 @@ pub(crate) mod cosines;
 mod oracle_tests;
 
 use super::Run;
+use super::codes::straight_through::StraightThrough;
 use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
 use super::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
 use super::parameters::{Bound, parameters, require_rank};
@@ -28,7 +29,7 @@ use crate::Result;
 use crate::data::{Corpus, Keys};
 use crate::dataset::Dataset;
 use crate::execute::keyed_sums;
-use crate::linalg::{RowBuf, map_rows, transposed_product};
+use crate::linalg::{RowBuf, Rows, map_rows, transposed_product};
 use crate::model::{Map, Space};
 use crate::optimize::Adam;
 use crate::random::Stream;
@@ -118,6 +119,7 @@ pub(crate) fn train(
     let mut training = BatchDescent {
         proxy_rate: proxy_rate.unwrap_or(0.0),
         start: settings.regulariser.start(&map),
+        code: run.code,
         ..BatchDescent::new(settings, loss, plan, &space, scale, &carry_back)
     };
     descend(
@@ -251,6 +253,9 @@ struct BatchDescent<'a> {
     gradient: RowBuf,
     /// Where the map started, for a regulariser that keeps it near.
     start: Option<RowBuf>,
+    /// What the items of a batch are coded by, and their directions as codes.
+    code: Option<StraightThrough>,
+    coded: RowBuf,
     /// The map in the coordinates of the data.
     to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
 }
@@ -281,6 +286,8 @@ impl<'a> BatchDescent<'a> {
             derivatives: Derivatives::new(settings.rank),
             gradient: RowBuf::empty(space.dim()),
             start: None,
+            code: None,
+            coded: RowBuf::empty(settings.rank),
             to_map,
         }
     }
@@ -299,7 +306,19 @@ impl Descent for BatchDescent<'_> {
         self.units.set(self.embedded.rows());
         let proxies = Units::new(state.proxies.rows());
         let derivatives = &mut self.derivatives;
-        let loss = derivatives.set(self.loss, &self.batch, &self.units, &proxies);
+        let rows = self.units.rows();
+        let items = match self.code {
+            None => rows,
+            Some(code) => {
+                self.coded.clear(rows.dim());
+                self.coded.extend(rows);
+                code.round_directions(self.coded.values_mut(), rows.dim(), remaining);
+                self.coded.rows()
+            }
+        };
+        let codes_queries = self.code.is_some_and(StraightThrough::codes_queries);
+        let anchors = if codes_queries { items } else { rows };
+        let loss = derivatives.set(self.loss, &self.batch, (anchors, items), proxies.rows());
         self.units.carry_back(&mut derivatives.by_row);
         let by_row = derivatives.by_row.rows();
         transposed_product(by_row, self.rows.rows(), &mut self.gradient)?;
@@ -345,27 +364,34 @@ impl Derivatives {
         }
     }
 
-    /// Those of another batch; gives its loss.
-    fn set(&mut self, loss: &dyn PairLoss, batch: &Batch, rows: &Units, proxies: &Units) -> f64 {
-        let (all, proxies, first) = (rows.rows(), proxies.rows(), batch.queries.len());
+    /// Those of another batch; gives its loss. The rows of the batch stand twice: as anchors, and as the items
+    /// that these are compared with.
+    fn set(
+        &mut self,
+        loss: &dyn PairLoss,
+        batch: &Batch,
+        (anchors, items): (Rows<'_>, Rows<'_>),
+        proxies: Rows<'_>,
+    ) -> f64 {
+        let (rank, first) = (items.dim(), batch.queries.len());
         let (slopes, grades) = (&mut self.slopes, &batch.grades);
-        self.by_row.reset(all.len(), all.dim());
-        self.by_proxy.reset(proxies.len(), all.dim());
+        self.by_row.reset(items.len(), rank);
+        self.by_proxy.reset(proxies.len(), rank);
         let by_row = self.by_row.values_mut();
         if !proxies.is_empty() {
             let by_proxy = self.by_proxy.values_mut();
-            let value = pull_anchors(loss, (proxies, all), grades, slopes, by_proxy);
+            let value = pull_anchors(loss, (proxies, items), grades, slopes, by_proxy);
             pull_items(slopes, proxies, Accum::Replace, by_row);
             return value;
         }
         if first == 0 {
             // Every row is anchor and item.
-            let value = pull_anchors(loss, (all, all), grades, slopes, by_row);
-            pull_items(slopes, all, Accum::Add, by_row);
+            let value = pull_anchors(loss, (anchors, items), grades, slopes, by_row);
+            pull_items(slopes, anchors, Accum::Add, by_row);
             return value;
         }
-        let (queries, items) = (all.slice(0, first), all.slice(first, all.len()));
-        let (by_query, by_item) = by_row.split_at_mut(first * all.dim());
+        let (queries, items) = (anchors.slice(0, first), items.slice(first, items.len()));
+        let (by_query, by_item) = by_row.split_at_mut(first * rank);
         let value = pull_anchors(loss, (queries, items), grades, slopes, by_query);
         pull_items(slopes, queries, Accum::Replace, by_item);
         value
@@ -419,7 +445,12 @@ mod tests {
             map_rows(rows.rows(), map.rows(), &mut embedded).unwrap();
             let (embedded, proxies) = (Units::new(embedded.rows()), Units::new(proxies.rows()));
             let mut found = Derivatives::new(3);
-            let value = found.set(loss, &batch, &embedded, &proxies);
+            let value = found.set(
+                loss,
+                &batch,
+                (embedded.rows(), embedded.rows()),
+                proxies.rows(),
+            );
             embedded.carry_back(&mut found.by_row);
             proxies.carry_back(&mut found.by_proxy);
             let mut gradient = RowBuf::empty(6);
@@ -484,7 +515,8 @@ mod tests {
             (batch.fetch(&set.corpus, &set.corpus, None, 1.0, &mut rows)).unwrap();
             let value_of = |units: &mut Units, derivatives: &mut Derivatives| {
                 units.set(rows.rows());
-                let value = derivatives.set(&loss, &batch, units, &none);
+                let value =
+                    derivatives.set(&loss, &batch, (units.rows(), units.rows()), none.rows());
                 units.carry_back(&mut derivatives.by_row);
                 (value, derivatives.by_row.clone())
             };

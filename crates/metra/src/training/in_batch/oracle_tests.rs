@@ -62,7 +62,7 @@ fn derivatives(
     proxies: &Units,
 ) -> (f64, RowBuf, RowBuf) {
     let mut found = Derivatives::new(4);
-    let value = found.set(loss, batch, rows, proxies);
+    let value = found.set(loss, batch, (rows.rows(), rows.rows()), proxies.rows());
     rows.carry_back(&mut found.by_row);
     proxies.carry_back(&mut found.by_proxy);
     (value, found.by_row, found.by_proxy)

@@ -11,6 +11,7 @@
 //! all violators, and the coefficients are those of WARP's gradient by the metric itself: the
 //! gradient of |v|²_M by M is v vᵀ, with no factor 2.
 
+use super::super::codes::straight_through::StraightThrough;
 use super::super::descent::Outcome;
 use super::{Minibatch, Sampling, Violators, Warp};
 use crate::Result;
@@ -54,6 +55,8 @@ pub(crate) struct Workspace {
     /// Derivative of the loss by each embedded row.
     pub(crate) coefficients: RowBuf,
     pub(crate) gradient: RowBuf,
+    /// What items are coded by in this step, and how much of the schedule remains.
+    pub(crate) code: Option<(StraightThrough, f64)>,
     norms: Vec<f32>,
     weights: Vec<f32>,
 }
@@ -64,6 +67,7 @@ impl Default for Workspace {
             embedded: RowBuf::empty(1),
             coefficients: RowBuf::empty(1),
             gradient: RowBuf::empty(1),
+            code: None,
             norms: Vec::new(),
             weights: Vec::new(),
         }
@@ -100,6 +104,14 @@ impl Workspace {
     ) -> Violations {
         let (pairs, pool) = (batch.pairs.len(), batch.pool.items().len());
         let rank = self.embedded.dim();
+        if let Some((code, remains)) = self.code {
+            let coded = if code.codes_queries() {
+                0
+            } else {
+                pairs * rank
+            };
+            code.round_vectors(&mut self.embedded.values_mut()[coded..], rank, remains);
+        }
         squared_norms(self.embedded.rows(), &mut self.norms);
         self.coefficients.reset(2 * pairs + pool, rank);
         self.weights.resize(pairs * pool, 0.0);

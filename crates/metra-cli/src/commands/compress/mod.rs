@@ -1,0 +1,243 @@
+//! `metra compress`: how many bytes an item needs, by maps with codes of many sizes.
+
+mod report;
+
+use crate::args::Common;
+use crate::command_line;
+use crate::evaluation_args::EvaluationArgs;
+use crate::inputs::{DataArgs, Input, load};
+use crate::interrupt::STOP;
+use crate::print;
+use crate::progress::Reporter;
+use crate::split_args::SplitArgs;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::Dataset;
+use metra::evaluate::Measure;
+use metra::experiment::{
+    ComparedMethod, CompressSettings, CompressionResult, EvaluationSettings, Experiment, HoldOut,
+    NewItems, Parts, Protocol, neighbour_dataset,
+};
+use metra::internal::AtomicFile;
+use metra::model::Space;
+use metra::pipeline::registry;
+use metra::supervision::Supervision;
+use metra::training::Recipe;
+use metra_files::NarrowingRule;
+use metra_report::CompressionReport;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Neighbours that codes are to find where nothing else says what is right.
+const NEIGHBOURS: usize = 10;
+
+/// Find how small stored items can be: codes of many sizes, chosen on a validation part and
+/// evaluated once on a test part against the vectors in f32.
+///
+/// For every budget of bytes per item, the vectors as they are, their principal directions and learned
+/// maps are tried with the codes that fit: int8, bits (trained for, or rotated by ITQ), product
+/// quantisation with and without a rotation. The best on the validation part is evaluated on the test part,
+/// searched alone and with the first answers ranked again from int8 vectors on disk.
+///
+/// Without labels or qrels, the nearest neighbours of the vectors as they are count as right, and the
+/// share of them that is found is measured.
+#[derive(Args)]
+pub(crate) struct Compress {
+    #[command(flatten)]
+    subject: DataArgs,
+    /// Budgets of bytes per item, comma-separated
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = CompressSettings::default().bytes)]
+    bytes: Vec<usize>,
+    /// Methods that learn, comma-separated, or `none` (default: lda and supcon with labels, adapter and
+    /// supcon with qrels)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    methods: Vec<String>,
+    /// Preprocessing before learned maps, steps joined by +; see `metra methods`
+    #[arg(long, value_name = "STEPS", default_value = "none")]
+    prepare: Recipe,
+    /// The baseline: euclid or cosine (default: the better one on the validation part; without labels or
+    /// qrels cosine)
+    #[arg(long, value_name = "SCORE")]
+    base: Option<Space>,
+    /// Rank the first N answers again by int8 vectors on disk; 0 to leave that out
+    #[arg(long, value_name = "N", default_value_t = CompressSettings::default().rescore)]
+    rescore: usize,
+    /// The loss that does not matter, for the recommendation
+    #[arg(long, value_name = "LOSS", default_value_t = CompressSettings::default().tolerance)]
+    tolerance: f64,
+    /// Folder for the models of all budgets, BYTES.safetensors each
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Write the table and a chart as one HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    splitting: SplitArgs,
+    #[command(flatten)]
+    evaluation: EvaluationArgs,
+}
+
+impl Compress {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        ensure!(
+            self.splitting.is_single(),
+            "codes are judged on one test part: name one of several splits with --split"
+        );
+        for name in self.names().unwrap_or_default() {
+            registry::find(name)?;
+        }
+        if self.is_unsupervised() {
+            return self.by_neighbours(common);
+        }
+        let extra = self.splitting.columns();
+        (self.subject).with(&extra, common, |input| self.by_supervision(input, common))
+    }
+
+    fn is_unsupervised(&self) -> bool {
+        let subject = &self.subject;
+        subject.columns.label.is_none()
+            && subject.qrels.qrels.is_none()
+            && !subject.comparisons.any()
+    }
+
+    /// The methods that were named.
+    fn names(&self) -> Option<Vec<&str>> {
+        let names = self.methods.iter().map(String::as_str);
+        match &self.methods[..] {
+            [] => None,
+            [only] if only == "none" => Some(Vec::new()),
+            _ => Some(names.collect()),
+        }
+    }
+
+    fn by_supervision(&self, input: &Input<'_>, common: &Common) -> Result<()> {
+        let holdout = self.splitting.kind(input);
+        ensure!(
+            holdout != HoldOut::None,
+            "codes are judged on a test part: nothing is held out"
+        );
+        let splits = self.splitting.parts(input, holdout)?;
+        let settings = self.evaluation.settings(input, self.splitting.seed)?;
+        let data = &input.data;
+        let defaults = match data.supervision() {
+            Supervision::Judgements(_) => vec!["adapter", "supcon"],
+            _ => vec!["lda", "supcon"],
+        };
+        let methods = self.learned(&self.names().unwrap_or(defaults))?;
+        let words = input.describe();
+        self.compress(data, (splits, holdout), settings, methods, &words, common)
+    }
+
+    /// The nearest neighbours of the vectors as they are say what is right.
+    fn by_neighbours(&self, common: &Common) -> Result<()> {
+        let Some(path) = &self.subject.data else {
+            bail!("name a file of vectors, or --queries, --items and --qrels");
+        };
+        ensure!(
+            self.methods.is_empty() || self.names() == Some(Vec::new()),
+            "--methods learn from labels or qrels: name the column of labels with --label, or give --queries, \
+             --items and --qrels"
+        );
+        let (columns, filters) = (&self.subject.columns, &self.subject.filters);
+        let loaded = load(path, columns, &[], filters, NarrowingRule::Judge, common)?;
+        let corpus = loaded.table.corpus.as_ref();
+        let (base, seed) = (self.base.unwrap_or(Space::Cosine), self.splitting.seed);
+        let keep = (common.storage(), &STOP);
+        let data = neighbour_dataset(corpus, base, NEIGHBOURS, seed, keep)?;
+        let measures = self.evaluation.measures.clone();
+        let criterion = Some(Measure::RecallAt(NEIGHBOURS as u32));
+        let measures = if measures.is_empty() {
+            vec![Measure::RecallAt(NEIGHBOURS as u32)]
+        } else {
+            measures
+        };
+        let (judging, criterion) =
+            EvaluationSettings::new(&data, Protocol::Judged, measures, criterion, seed)?;
+        let judging = EvaluationSettings {
+            new_items: NewItems::All,
+            ..judging
+        };
+        let shares = (0.3, 0.5);
+        let parts = Parts::draw(&data, &data.units(), HoldOut::Queries, shares, seed)?;
+        let words = format!(
+            "{} × {} {}, no supervision: the {NEIGHBOURS} nearest of {} rows by {base} are to be found",
+            print::count(corpus.len()),
+            corpus.dim(),
+            loaded.table.element_type,
+            print::count(data.items().len()),
+        );
+        let splits = (vec![(parts, seed)], HoldOut::Queries);
+        let judged = (judging, criterion);
+        self.compress(&data, splits, judged, Vec::new(), &words, common)
+    }
+
+    /// The methods that learn, with the values of their settings that are worth trying.
+    fn learned(&self, names: &[&str]) -> Result<Vec<ComparedMethod>> {
+        let methods = names.iter().map(|name| {
+            let entry = registry::find(name)?;
+            Ok(ComparedMethod {
+                name: entry.name.to_owned(),
+                method: entry.name.to_owned(),
+                settings: BTreeMap::new(),
+                recipe: self.prepare.clone(),
+                grid: entry.open_grid(&BTreeMap::new()),
+                spaces: Vec::new(),
+                published: BTreeMap::new(),
+            })
+        });
+        methods.collect()
+    }
+
+    fn compress(
+        &self,
+        data: &Dataset<'_>,
+        (splits, holdout): (Vec<(Parts, u64)>, HoldOut),
+        judging: (EvaluationSettings, Measure),
+        methods: Vec<ComparedMethod>,
+        words: &str,
+        common: &Common,
+    ) -> Result<()> {
+        let seed = self.splitting.seed;
+        let mut experiment = Experiment::new(data, (splits, holdout), judging, methods, seed)?;
+        experiment.base = match self.is_unsupervised() {
+            true => Some(self.base.unwrap_or(Space::Cosine).to_string()),
+            false => self.base.map(|base| base.to_string()),
+        };
+        experiment.command = command_line::text();
+        let settings = CompressSettings {
+            bytes: self.bytes.clone(),
+            rescore: self.rescore,
+            tolerance: self.tolerance,
+        };
+        let mut reporter = Reporter::new();
+        let found = experiment.compress(0, &settings, &mut reporter)?;
+        reporter.finish();
+        let mut report = CompressionReport::new(&found, &experiment, words, self.rescore);
+        if self.is_unsupervised() {
+            report.leave_out_kinds();
+        }
+        if let Some(folder) = &self.output {
+            self.save(folder, &found)?;
+        }
+        if let Some(path) = &self.report {
+            AtomicFile::write_all(path, report.html()?.as_bytes())?;
+        }
+        match common.json {
+            true => print::json(&report),
+            false => report::print(&report),
+        }
+    }
+
+    /// The model of every budget.
+    fn save(&self, folder: &Path, found: &CompressionResult) -> Result<()> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        for point in &found.points {
+            if let Some(place) = point.alone {
+                let path = folder.join(format!("{}.safetensors", point.budget));
+                found.found[place].model.save(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

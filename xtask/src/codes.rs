@@ -1,0 +1,277 @@
+//! Quality by bytes of an item on real data: `metra compress` on the sets listed here, and the page of what came of it.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// A data set with what is said about it and the arguments of the command; `$METRA_DATA` is the folder of that
+/// variable, and paths without it are below the root.
+struct Set {
+    name: &'static str,
+    about: &'static str,
+    arguments: &'static str,
+}
+
+const SETS: &[Set] = &[
+    Set {
+        name: "clinc150",
+        about: "CLINC150: sentence embeddings of 150 known intents, test queries against the training part.",
+        arguments: "$METRA_DATA/clinc150_minilm.parquet --label label --where split!=val --where split!=oos_train \
+                    --where split!=oos_val --where split!=oos_test --test-where split=test --holdout rows \
+                    --protocol against-training --measures map,p@1",
+    },
+    Set {
+        name: "fashion_mnist",
+        about: "Fashion-MNIST: pixels of ten known classes, test images against each other.",
+        arguments: "$METRA_DATA/fashion_mnist.parquet --label label --test-where train=false --holdout rows \
+                    --measures map,p@1",
+    },
+    Set {
+        name: "caltech101",
+        about: "Caltech101: LLC features of 101 known classes, the first split, test images against each other.",
+        arguments: "$METRA_DATA/caltech101_llc1000.parquet --label label --splits \
+                    $METRA_DATA/caltech101_llc1000.splits.json --split 0 --holdout rows --measures map,p@1",
+    },
+    Set {
+        name: "covertype",
+        about: "Covertype: 54 measurements of seven known classes, the first fold, test rows against the training part.",
+        arguments: "$METRA_DATA/covertype15k.parquet --label label --splits $METRA_DATA/covertype15k.splits.json \
+                    --split 0 --holdout rows --protocol against-training --prepare scale --measures map,p@1",
+    },
+    Set {
+        name: "viper",
+        about: "VIPeR: stripes of people that training has not seen, the first split, single-shot.",
+        arguments: "$METRA_DATA/viper_stripes2580.parquet --label label --camera camera --splits \
+                    $METRA_DATA/viper_stripes2580.splits.json --split 0 --holdout identities --protocol single-shot \
+                    --repeats 10 --methods xqda,warca --prepare sqrt --measures map,cmc@1",
+    },
+    Set {
+        name: "scifact",
+        about: "SciFact: claims against abstracts with judgements, the official split.",
+        arguments: "--queries $METRA_DATA/scifact_minilm_queries.parquet --items \
+                    $METRA_DATA/scifact_minilm_docs.parquet --qrels $METRA_DATA/scifact_qrels.tsv --id label \
+                    --splits $METRA_DATA/scifact_minilm.splits.json --split 0 --measures ndcg@10,map \
+                    --bytes 16,32,48,128,388",
+    },
+    Set {
+        name: "cranfield",
+        about: "Cranfield: questions against abstracts with graded judgements.",
+        arguments: "--queries $METRA_DATA/cranfield_minilm_queries.parquet --items \
+                    $METRA_DATA/cranfield_minilm_docs.parquet --qrels $METRA_DATA/cranfield_qrels.tsv --id label \
+                    --test 0.5 --measures ndcg@10,map --bytes 16,32,48,128,388",
+    },
+];
+
+/// What the page shows of a run.
+#[derive(Deserialize)]
+struct Found {
+    measure: String,
+    base: String,
+    base_bytes: usize,
+    base_value: f64,
+    queries: usize,
+    rescore: usize,
+    rows: Vec<Row>,
+    recommendation: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    budgets: Vec<usize>,
+    learned: bool,
+    rescored: bool,
+    recommended: bool,
+    method: String,
+    prepare: String,
+    code: String,
+    rank: usize,
+    item_bytes: usize,
+    disk_bytes: Option<usize>,
+    measures: Vec<Gain>,
+    unseen: Option<Gain>,
+}
+
+#[derive(Deserialize)]
+struct Gain {
+    value: f64,
+    difference: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Run the set named, or all, by the command at this path or one that is built, and write the page of all that were
+/// run; `page` runs none.
+pub fn codes(root: &Path, name: &str, command: Option<&str>) -> Result<()> {
+    let known: Vec<&str> = SETS.iter().map(|set| set.name).collect();
+    let chosen: Vec<&Set> = (SETS.iter())
+        .filter(|set| name == "all" || set.name == name)
+        .collect();
+    ensure!(
+        !chosen.is_empty() || name == "page",
+        "expected all, page or the name of a set ({}), but found {name:?}",
+        known.join(", ")
+    );
+    for set in chosen {
+        run(root, set, command)?;
+    }
+    let page = root.join("docs/results/codes.md");
+    std::fs::write(&page, codes_page(root)?).with_context(|| page.display().to_string())
+}
+
+fn run(root: &Path, set: &Set, command: Option<&str>) -> Result<()> {
+    let data = std::env::var("METRA_DATA").context(
+        "the data sets are in the folder that the environment variable METRA_DATA names, and it is not set",
+    )?;
+    let arguments =
+        (set.arguments.split_whitespace()).map(|word| word.replace("$METRA_DATA", &data));
+    let mut program = match command {
+        Some(path) => Command::new(path),
+        None => {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let mut cargo = Command::new(cargo);
+            cargo.args([
+                "run",
+                "--quiet",
+                "--release",
+                "--package",
+                "metra-cli",
+                "--",
+            ]);
+            cargo
+        }
+    };
+    let program = program.current_dir(root).args(["compress", "--json"]);
+    let output = (program.args(arguments).output())
+        .with_context(|| format!("{}: the command could not be run", set.name))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {errors}", set.name);
+    // The folder of the data is this machine's own.
+    let text = String::from_utf8(output.stdout)?.replace(&data, "$METRA_DATA");
+    let file = data_file(root, set);
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(&file, text).with_context(|| file.display().to_string())
+}
+
+fn data_file(root: &Path, set: &Set) -> PathBuf {
+    root.join(format!("docs/results/data/codes_{}.json", set.name))
+}
+
+/// The page, from the files of all sets that were run.
+pub fn codes_page(root: &Path) -> Result<String> {
+    let mut page = String::from(
+        "# Quality by bytes of an item\n\n\
+         What `metra compress` finds on real data ([how to read it](../guide/compress.md)). For every budget of bytes, map \
+         and code were chosen on a validation part and evaluated once on the test part, against the vectors as they are \
+         in f32. Made by `METRA_DATA=… cargo xtask codes all`; the whole results, with all that was tried, are in \
+         `docs/results/data/codes_*.json`.\n",
+    );
+    for set in SETS {
+        let file = data_file(root, set);
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            continue;
+        };
+        let found: Found =
+            serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+        section(&mut page, set, &found)?;
+    }
+    Ok(page)
+}
+
+fn section(page: &mut String, set: &Set, found: &Found) -> Result<()> {
+    let has_unseen = found.rows.iter().any(|row| row.unseen.is_some());
+    let Found {
+        measure,
+        base,
+        base_bytes,
+        base_value,
+        queries,
+        ..
+    } = found;
+    writeln!(page, "\n## {}\n\n{}", set.name, set.about)?;
+    writeln!(
+        page,
+        "Base: {base} on {base_bytes} bytes, {measure} {base_value:.4} ({queries} test queries). Rescoring ranks the \
+         first {} again.\n",
+        found.rescore
+    )?;
+    let unseen = if has_unseen { " new items alone |" } else { "" };
+    let dashes = if has_unseen { " --- |" } else { "" };
+    writeln!(
+        page,
+        "| budget | bytes in memory | on disk | map and code | {measure} | gain | 95 % interval |{unseen}\n\
+         | --- | --- | --- | --- | --- | --- | --- |{dashes}"
+    )?;
+    for row in &found.rows {
+        let budget = match &row.budgets[..] {
+            [first, .., last] => format!("{first} to {last}"),
+            [only] => only.to_string(),
+            [] => String::new(),
+        };
+        let Some(gain) = row.measures.first() else {
+            continue;
+        };
+        let disk = row
+            .disk_bytes
+            .map_or(String::new(), |bytes| bytes.to_string());
+        let prepare = match (row.prepare.as_str(), row.learned) {
+            ("none", _) => String::new(),
+            (steps, _) => format!("{steps}, "),
+        };
+        let note = match (row.rescored, row.learned) {
+            (true, _) => " + rescoring",
+            (false, true) => "",
+            (false, false) => ", not learned",
+        };
+        let code = if row.code == "none" { "f32" } else { &row.code };
+        let words = format!("{prepare}{} {}, {code}{note}", row.method, row.rank);
+        let words = if row.recommended {
+            format!("**{words}**")
+        } else {
+            words
+        };
+        let mut line = format!(
+            "| {budget} | {} | {disk} | {words} | {:.4} | {:+.4} | [{:+.4}, {:+.4}] |",
+            row.item_bytes, gain.value, gain.difference, gain.low, gain.high
+        );
+        if has_unseen {
+            let text = row.unseen.as_ref().map_or(String::new(), |gain| {
+                format!(
+                    "{:+.4} [{:+.4}, {:+.4}]",
+                    gain.difference, gain.low, gain.high
+                )
+            });
+            write!(line, " {text} |")?;
+        }
+        writeln!(page, "{line}")?;
+    }
+    writeln!(page, "\nRecommended: {}.", found.recommendation)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_files_say() {
+        let root = crate::repository_root().unwrap();
+        let page = std::fs::read_to_string(root.join("docs/results/codes.md")).unwrap();
+        assert_eq!(
+            page,
+            codes_page(&root).unwrap(),
+            "run `cargo xtask codes page`"
+        );
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones() {
+        let root = crate::repository_root().unwrap();
+        let error = codes(&root, "clinc", None).unwrap_err().to_string();
+        assert!(error.contains("clinc150, "), "{error}");
+    }
+}
