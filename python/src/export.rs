@@ -192,7 +192,7 @@ impl ExportOrder<'_> {
             Some("item") => Ok(Side::Item),
             None if !self.model.chain().has_two_sides() => Ok(Side::Query),
             given => {
-                let expected = "query or item, where queries and items have a map each";
+                let expected = "query or item, where queries and items are mapped differently";
                 Err(Error::parameter(
                     "side",
                     expected,

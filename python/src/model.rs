@@ -324,8 +324,7 @@ impl Model {
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         if self.two_sided() {
-            let problem =
-                "queries and items have a map each: call transform_queries or transform_items";
+            let problem = "queries and items are mapped differently: call transform_queries or transform_items";
             return Err(raised(Error::Data(problem.into())));
         }
         self.transform_items(py, x, cameras)

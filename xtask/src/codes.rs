@@ -81,13 +81,8 @@ struct Found {
 #[derive(Deserialize)]
 struct Row {
     budgets: Vec<usize>,
-    learned: bool,
-    rescored: bool,
+    words: String,
     recommended: bool,
-    method: String,
-    prepare: String,
-    code: String,
-    rank: usize,
     item_bytes: usize,
     disk_bytes: Option<usize>,
     measures: Vec<Gain>,
@@ -195,8 +190,8 @@ fn section(page: &mut String, set: &Set, found: &Found) -> Result<()> {
     writeln!(page, "\n## {}\n\n{}", set.name, set.about)?;
     writeln!(
         page,
-        "Base: {base} on {base_bytes} bytes, {measure} {base_value:.4} ({queries} test queries). Rescoring ranks the \
-         first {} again.\n",
+        "Base: {base} on {base_bytes} bytes, {measure} {base_value:.4} ({queries} test queries). Rescoring looks at the \
+         first {} answers.\n",
         found.rescore
     )?;
     let unseen = if has_unseen { " new items alone |" } else { "" };
@@ -218,21 +213,10 @@ fn section(page: &mut String, set: &Set, found: &Found) -> Result<()> {
         let disk = row
             .disk_bytes
             .map_or(String::new(), |bytes| bytes.to_string());
-        let prepare = match (row.prepare.as_str(), row.learned) {
-            ("none", _) => String::new(),
-            (steps, _) => format!("{steps}, "),
-        };
-        let note = match (row.rescored, row.learned) {
-            (true, _) => " + rescoring",
-            (false, true) => "",
-            (false, false) => ", not learned",
-        };
-        let code = if row.code == "none" { "f32" } else { &row.code };
-        let words = format!("{prepare}{} {}, {code}{note}", row.method, row.rank);
         let words = if row.recommended {
-            format!("**{words}**")
+            format!("**{}**", row.words)
         } else {
-            words
+            row.words.clone()
         };
         let mut line = format!(
             "| {budget} | {} | {disk} | {words} | {:.4} | {:+.4} | [{:+.4}, {:+.4}] |",

@@ -103,7 +103,7 @@ impl Ranker {
         let chain = self.chain(queries.table.corpus.dim());
         ensure!(
             how.rerank.is_none() || !chain.has_two_sides(),
-            "--rerank compares queries with each other: it needs one map for queries and items"
+            "--rerank compares queries with each other: it needs one map for both sides, and no coded items"
         );
         let embed = |side, loaded: &Loaded| -> Result<_> {
             let groups = self.groups(loaded)?;

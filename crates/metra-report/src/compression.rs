@@ -29,7 +29,7 @@ pub struct CompressionReport {
     pub base_bytes: usize,
     /// The measure of the vectors as they are on the test part.
     pub base_value: f64,
-    /// First answers that are ranked again from disk, where that is tried.
+    /// First answers that are rescored from disk, where that is tried.
     pub rescore: usize,
     /// One line per budget and way.
     pub rows: Vec<CompressionRow>,
@@ -46,9 +46,13 @@ pub struct CompressionReport {
 pub struct CompressionRow {
     /// The budgets of bytes in memory for which it is the best, from small to large.
     pub budgets: Vec<usize>,
+    /// Map and code in words.
+    pub words: String,
+    /// Number of the trial that it was chosen by.
+    pub trial: usize,
     /// Whether it learned from supervision.
     pub learned: bool,
-    /// Whether the first answers are ranked again from disk.
+    /// Whether the first answers are rescored from disk.
     pub rescored: bool,
     /// Whether it is what is recommended.
     pub recommended: bool,
@@ -126,19 +130,6 @@ impl CompressionRow {
             [first, .., last] => format!("{first} to {last}"),
         }
     }
-
-    /// Method and code in words.
-    pub fn words(&self) -> String {
-        let prepare = match self.prepare.as_str() {
-            "none" => String::new(),
-            steps => format!("{steps}, "),
-        };
-        let code = match self.code.as_str() {
-            "none" => "f32",
-            code => code,
-        };
-        format!("{prepare}{} {}, {code}", self.method, self.rank)
-    }
 }
 
 impl CompressionReport {
@@ -161,15 +152,17 @@ impl CompressionReport {
             measures.sort_by_key(|gain| gain.measure != name);
             CompressionRow {
                 budgets: Vec::new(),
+                words: found.words(one),
+                trial: one.trial,
                 learned: one.is_learned,
-                rescored: one.disk_bytes.is_some(),
+                rescored: one.rescoring.is_some(),
                 recommended: recommended.is_some_and(|best| std::ptr::eq(best, one)),
                 method: trial.method.clone(),
                 prepare: trial.prepare.clone(),
                 code: trial.code.clone(),
                 rank: one.rank,
                 item_bytes: one.item_bytes,
-                disk_bytes: one.disk_bytes,
+                disk_bytes: one.disk_bytes(),
                 measures,
                 seen: CompressionGain::of(&verdicts.seen, found.measure),
                 unseen: CompressionGain::of(&verdicts.unseen, found.measure),
@@ -178,10 +171,7 @@ impl CompressionReport {
         let mut places: Vec<usize> = Vec::new();
         let mut rows: Vec<CompressionRow> = Vec::new();
         for point in &found.points {
-            for place in [point.unlearned, point.alone, point.rescored]
-                .into_iter()
-                .flatten()
-            {
+            for place in point.places() {
                 let known = places.iter().position(|known| *known == place);
                 let at = known.unwrap_or_else(|| {
                     places.push(place);
@@ -208,14 +198,6 @@ impl CompressionReport {
         }
     }
 
-    /// Leave out what queries about seen and about new items give apart: where neighbours of the vectors as they
-    /// are count as right, it says nothing.
-    pub fn leave_out_kinds(&mut self) {
-        for row in &mut self.rows {
-            (row.seen, row.unseen) = (None, None);
-        }
-    }
-
     /// One HTML file with the table and a chart: nothing is fetched, there is no script.
     pub fn html(&self) -> Result<String, Error> {
         let text = environment()?
@@ -228,9 +210,8 @@ impl CompressionReport {
         let mut all: Vec<Point> = (self.rows.iter())
             .filter_map(|row| {
                 let gain = row.measures.first()?;
-                let again = if row.rescored { ", ranked again" } else { "" };
                 Some(Point {
-                    name: format!("{}{again}", row.words()),
+                    name: row.words.clone(),
                     badge: format!("{} B", row.item_bytes),
                     is_labelled: true,
                     style: Style::Series(usize::from(row.rescored)),
@@ -253,20 +234,17 @@ impl CompressionReport {
 
     /// Everything that was tried, on the validation part.
     fn trials_chart(&self) -> Option<Figure> {
-        let is_chosen = |trial: &CodeTrial| {
-            let rows = self.rows.iter().filter(|row| !row.rescored);
-            let key =
-                |row: &CompressionRow| (row.method.clone(), row.code.clone(), Some(row.item_bytes));
-            let own = (trial.method.clone(), trial.code.clone(), trial.item_bytes);
-            rows.map(key).any(|key| key == own)
+        let is_chosen = |number: usize| {
+            let mut rows = self.rows.iter().filter(|row| !row.rescored);
+            rows.any(|row| row.trial == number)
         };
-        let all: Vec<Point> = (self.trials.iter())
-            .filter_map(|trial| {
+        let all: Vec<Point> = (self.trials.iter().enumerate())
+            .filter_map(|(number, trial)| {
                 let (bytes, value) = (trial.item_bytes?, trial.alone?);
                 Some(Point {
                     name: format!("{} {}", trial.method, trial.code),
                     badge: format!("{bytes} B"),
-                    is_labelled: is_chosen(trial),
+                    is_labelled: is_chosen(number),
                     style: match trial.learned {
                         true => Style::Series(0),
                         false => Style::Background,
@@ -336,12 +314,8 @@ impl<'a> View<'a> {
             };
             Some(RowView {
                 budget: row.budgets_text(),
-                words: row.words(),
-                way: if row.rescored {
-                    "ranked again"
-                } else {
-                    "alone"
-                },
+                words: row.words.clone(),
+                way: if row.rescored { "rescored" } else { "alone" },
                 item_bytes: row.item_bytes,
                 disk_bytes: row
                     .disk_bytes

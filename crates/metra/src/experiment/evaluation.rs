@@ -122,16 +122,20 @@ impl Dataset<'_> {
         let mut scores = Scores::new(&settings.measures);
         let dims = [stages.coarse.output_dim(), stages.fine.output_dim()];
         self.retrieval_tasks(stages, units, trained, settings, &mut |task| {
+            static NEVER: AtomicBool = AtomicBool::new(false);
+            let stop = self.stop().unwrap_or(&NEVER);
             let (first, second) = (0..dims[0], dims[0]..dims[0] + dims[1]);
+            let queries = &Interruptible::new(task.queries, stop);
+            let items = &Interruptible::new(task.items, stop);
             let coarse = Stage {
                 space: stages.coarse.space(),
-                queries: &ColumnRange::new(task.queries, first.clone())?,
-                items: &ColumnRange::new(task.items, first)?,
+                queries: &ColumnRange::new(queries, first.clone())?,
+                items: &ColumnRange::new(items, first)?,
             };
             let fine = Stage {
                 space: stages.fine.space(),
-                queries: &ColumnRange::new(task.queries, second.clone())?,
-                items: &ColumnRange::new(task.items, second)?,
+                queries: &ColumnRange::new(queries, second.clone())?,
+                items: &ColumnRange::new(items, second)?,
             };
             let found = evaluate_two_stages(coarse, fine, stages.first, task.truth, &options)?;
             scores.extend(task.ids, |unit| self.cluster(unit), &found);

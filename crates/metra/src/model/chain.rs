@@ -2,7 +2,7 @@
 //! in which items are held.
 
 use super::unit_length::normalise;
-use super::{Code, Embedding, KernelMap, LowRank, Map, Side, Space};
+use super::{Code, Embedding, Int8Scale, KernelMap, LowRank, Map, Side, Space};
 use crate::data::{Batch, ElementMap};
 use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
@@ -195,6 +195,10 @@ impl Chain {
                 let expected = "none for the block distance and for indefinite metrics";
                 return Err(Error::parameter("code", expected, code.name()));
             }
+            if *code == Code::Int8(Int8Scale::Direction) && self.space != Space::Cosine {
+                let expected = "cosine for int8 codes without a scale";
+                return Err(Error::parameter("score", expected, self.space));
+            }
         }
         self.code = code;
         Ok(self)
@@ -299,11 +303,12 @@ impl Chain {
         }
     }
 
-    /// Append the codes of items; nothing where there is no code. `first` is the number of the first row, for
+    /// Append the codes of items, an error where they have none. `first` is the number of the first row, for
     /// error messages.
     pub fn encode_items(&self, first: u64, items: &Batch<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(code) = &self.code else {
-            return Ok(());
+            let expected = "one that items are held in";
+            return Err(Error::parameter("code", expected, "none"));
         };
         let mut mapped = RowBuf::empty(1);
         self.embed_uncoded(first, Side::Item, items, &mut mapped)?;

@@ -27,6 +27,7 @@ pub use plan::{
 pub use space::Space;
 pub use trained_model::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
 pub use training_rows::{SeenRows, TrainingRows};
+pub(crate) use unit_length::normalise;
 
 use crate::Result;
 use crate::data::Batch;

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 
 /// Divide every row by its length, worked out in f64: squares of f32 can leave f32's range. `first`
 /// is the number of the first row, for error messages.
-pub(super) fn normalise(first: u64, rows: &mut RowBuf) -> Result<()> {
+pub(crate) fn normalise(first: u64, rows: &mut RowBuf) -> Result<()> {
     let dim = rows.dim();
     for (number, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
         let length = length(first + number as u64, row)?;

@@ -17,13 +17,13 @@ pub mod registry;
 #[cfg(test)]
 mod seen_rows_tests;
 
-use crate::Result;
 use crate::dataset::Dataset;
 use crate::execute::{decode, encode, row_digests};
 use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
 use crate::training::codes::straight_through::StraightThrough;
 use crate::training::prepared_corpus::{PreparedCorpus, prepared};
 use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run};
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 
 /// Preprocessing, method and score.
@@ -169,6 +169,11 @@ impl Pipeline {
     /// Preprocessing, map, space and code.
     pub(crate) fn fit_chain(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Fitted> {
         let fitted = self.fit_uncoded(data, run, None)?;
+        if self.is_coded() && !fitted.outputs.is_empty() {
+            let expected =
+                "none for a method whose dimensions have names: a rotation would mix them";
+            return Err(Error::parameter("code", expected, self.code));
+        }
         Ok(Fitted {
             chain: self.coded(fitted.chain, data, run.seed)?,
             ..fitted

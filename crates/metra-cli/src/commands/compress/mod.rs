@@ -38,7 +38,7 @@ const NEIGHBOURS: usize = 10;
 /// For every budget of bytes per item, the vectors as they are, their principal directions and learned
 /// maps are tried with the codes that fit: int8, bits (trained for, or rotated by ITQ), product
 /// quantisation with and without a rotation. The best on the validation part is evaluated on the test part,
-/// searched alone and with the first answers ranked again from int8 vectors on disk.
+/// searched alone and with the first answers rescored by int8 vectors on disk.
 ///
 /// Without labels or qrels, the nearest neighbours of the vectors as they are count as right, and the
 /// share of them that is found is measured.
@@ -60,13 +60,14 @@ pub(crate) struct Compress {
     /// qrels cosine)
     #[arg(long, value_name = "SCORE")]
     base: Option<Space>,
-    /// Rank the first N answers again by int8 vectors on disk; 0 to leave that out
+    /// Rescore the first N answers by int8 vectors on disk; 0 to leave that out
     #[arg(long, value_name = "N", default_value_t = CompressSettings::default().rescore)]
     rescore: usize,
-    /// The loss that does not matter, for the recommendation
+    /// Largest acceptable loss, for the recommendation
     #[arg(long, value_name = "LOSS", default_value_t = CompressSettings::default().tolerance)]
     tolerance: f64,
-    /// Folder for the models of all budgets, BYTES.safetensors each
+    /// Folder for the models of all budgets: BYTES.safetensors, and for rescoring BYTES-first.safetensors and
+    /// BYTES-rescoring.safetensors
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Write the table and a chart as one HTML file
@@ -86,6 +87,13 @@ impl Compress {
         );
         for name in self.names().unwrap_or_default() {
             registry::find(name)?;
+        }
+        ensure!(
+            matches!(self.base, None | Some(Space::SquaredL2 | Space::Cosine)),
+            "--base must be euclid or cosine"
+        );
+        if let Some(folder) = self.output.as_ref().filter(|path| path.is_file()) {
+            bail!("{}: expected a folder, but it is a file", folder.display());
         }
         if self.is_unsupervised() {
             return self.by_neighbours(common);
@@ -139,6 +147,21 @@ impl Compress {
             "--methods learn from labels or qrels: name the column of labels with --label, or give --queries, \
              --items and --qrels"
         );
+        let evaluation = &self.evaluation;
+        let needs = [
+            ("--prepare", self.prepare != Recipe::default()),
+            ("--holdout", self.splitting.holdout.is_some()),
+            ("--splits", self.splitting.splits.is_some()),
+            ("--test-where", self.splitting.test_where.is_some()),
+            ("--protocol", evaluation.protocol.is_some()),
+            ("--classifier", evaluation.classifier.is_some()),
+            ("--criterion", evaluation.criterion.is_some()),
+            ("--rerank", evaluation.rerank.is_some()),
+            ("--new-items", evaluation.new_items != NewItems::default()),
+        ];
+        if let Some((name, _)) = needs.iter().find(|(_, is_given)| *is_given) {
+            bail!("{name} needs labels or qrels: without, neighbours are to be found");
+        }
         let (columns, filters) = (&self.subject.columns, &self.subject.filters);
         let loaded = load(path, columns, &[], filters, NarrowingRule::Judge, common)?;
         let corpus = loaded.table.corpus.as_ref();
@@ -158,7 +181,7 @@ impl Compress {
             new_items: NewItems::All,
             ..judging
         };
-        let shares = (0.3, 0.5);
+        let shares = (self.splitting.validation, self.splitting.test);
         let parts = Parts::draw(&data, &data.units(), HoldOut::Queries, shares, seed)?;
         let words = format!(
             "{} × {} {}, no supervision: the {NEIGHBOURS} nearest of {} rows by {base} are to be found",
@@ -213,10 +236,7 @@ impl Compress {
         let mut reporter = Reporter::new();
         let found = experiment.compress(0, &settings, &mut reporter)?;
         reporter.finish();
-        let mut report = CompressionReport::new(&found, &experiment, words, self.rescore);
-        if self.is_unsupervised() {
-            report.leave_out_kinds();
-        }
+        let report = CompressionReport::new(&found, &experiment, words, self.rescore);
         if let Some(folder) = &self.output {
             self.save(folder, &found)?;
         }
@@ -229,13 +249,20 @@ impl Compress {
         }
     }
 
-    /// The model of every budget.
+    /// The model of every budget; of rescored ones that which finds first answers and that which rescores them.
     fn save(&self, folder: &Path, found: &CompressionResult) -> Result<()> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         for point in &found.points {
+            let named = |name: &str| folder.join(format!("{}{name}.safetensors", point.budget));
             if let Some(place) = point.alone {
-                let path = folder.join(format!("{}.safetensors", point.budget));
-                found.found[place].model.save(&path)?;
+                found.found[place].model.save(named(""))?;
+            }
+            if let Some(place) = point.rescored {
+                let both = &found.found[place];
+                both.model.save(named("-first"))?;
+                if let Some(rescoring) = &both.rescoring {
+                    rescoring.save(named("-rescoring"))?;
+                }
             }
         }
         Ok(())

@@ -63,7 +63,7 @@ pub(super) fn print(report: &CompressionReport) -> Result<()> {
             print::line(&format!("{row}{}", text(gain)))?;
         }
     }
-    print::fact("recommended", &report.recommendation)
+    print::fact("recommended", &format!("* {}", report.recommendation))
 }
 
 fn seen(row: &CompressionRow) -> Option<&CompressionGain> {
@@ -75,12 +75,8 @@ fn unseen(row: &CompressionRow) -> Option<&CompressionGain> {
 }
 
 fn name(row: &CompressionRow) -> String {
-    let note = match (row.rescored, row.learned) {
-        (true, _) => " + rescoring",
-        (false, true) => "",
-        (false, false) => " (not learned)",
-    };
-    format!("{}{note}", row.words())
+    let mark = if row.recommended { " *" } else { "" };
+    format!("{}{mark}", row.words)
 }
 
 fn text(gain: &CompressionGain) -> String {

@@ -31,7 +31,7 @@ impl Embed {
         let model = Model::load(&self.model)?;
         let side = self.side(&model)?;
         ensure!(
-            model.chain.code().is_none() || side == Side::Query || self.decoded,
+            self.code(&model, side).is_none(),
             "codes are written on one machine; with --cluster say --decoded for the vectors that they stand for"
         );
         let engine = self.cluster.engine(place, common)?;

@@ -122,6 +122,12 @@ impl Embed {
         })
     }
 
+    /// The code that is written of vectors of this side.
+    fn code<'m>(&self, model: &'m Model, side: Side) -> Option<&'m Code> {
+        let code = model.chain.code().filter(|_| !self.decoded);
+        code.filter(|code| side == Side::Item || code.codes_queries())
+    }
+
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         if let Some(place) = self.cluster.place()? {
             return self.on_cluster(place, common);
@@ -154,10 +160,7 @@ impl Embed {
         )?;
         let groups = model_groups(&model, &loaded)?;
         let side = self.side(&model)?;
-        let code = model.chain.code().filter(|code| {
-            let is_coded = side == Side::Item || code.codes_queries();
-            is_coded && !self.decoded
-        });
+        let code = self.code(&model, side);
         ensure!(
             code.is_none() || !self.normalise,
             "--normalise is for vectors: codes of a cosine model hold directions already"

@@ -272,7 +272,7 @@ impl Export {
         match self.side {
             Some(side) => Ok(side.into()),
             None if model.chain.has_two_sides() => {
-                bail!("queries and items have a map each: say --side query or --side item")
+                bail!("queries and items are mapped differently: say --side query or --side item")
             }
             None => Ok(Side::Query),
         }

@@ -3,15 +3,13 @@
 use crate::experiment::definition::ComparedMethod;
 use crate::model::Space;
 use crate::pipeline::registry;
-use crate::training::CodeSpec;
+use crate::training::codes::MOST_ROTATED;
+use crate::training::{CodeSpec, Recipe};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rank of maps before product quantisation, where more dimensions are of no use to few bytes.
 const PRODUCT_RANK: usize = 128;
-/// Dimensions up to which codes with a rotation are tried.
-const MOST_ROTATED: usize = 1024;
-
 /// A method with rank and code.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
@@ -42,7 +40,14 @@ impl Candidates {
         method
             .settings
             .insert(registry::CODE.into(), code.to_string());
-        let key = format!("{} {:?} {}", method.method, method.settings, method.recipe);
+        let ComparedMethod {
+            method: name,
+            settings,
+            recipe,
+            spaces,
+            ..
+        } = &method;
+        let key = format!("{name} {settings:?} {recipe} {spaces:?}");
         if self.known.insert(key) {
             let candidate = Candidate {
                 method,
@@ -66,26 +71,11 @@ pub(super) fn candidates(
         all: Vec::new(),
         known: BTreeSet::new(),
     };
-    let plain = |name: &str, recipe: &str| -> Result<ComparedMethod> {
-        Ok(ComparedMethod {
-            name: name.to_owned(),
-            method: name.to_owned(),
-            settings: BTreeMap::new(),
-            recipe: recipe.parse()?,
-            grid: Vec::new(),
-            spaces: vec![base],
-            published: BTreeMap::new(),
-        })
+    let as_is = baseline(base);
+    let pca = ComparedMethod {
+        method: "pca".to_owned(),
+        ..as_is.clone()
     };
-    let as_is = plain(
-        if base == Space::Cosine {
-            "cosine"
-        } else {
-            "euclid"
-        },
-        "none",
-    )?;
-    let pca = plain("pca", "none")?;
     for &bytes in budgets {
         for code in whole(dim, base, bytes) {
             found.push(&as_is, None, code, false);
@@ -96,31 +86,15 @@ pub(super) fn candidates(
                 found.push(&pca, Some(rank), code, false);
             }
             if code == CodeSpec::Int8 && rank < dim && base == Space::Cosine {
-                let truncated = plain(&as_is.method, &format!("svd:{rank}"))?;
+                let truncated = ComparedMethod {
+                    recipe: format!("svd:{rank}").parse()?,
+                    ..as_is.clone()
+                };
                 found.push(&truncated, None, code, false);
             }
         }
         for method in learned {
-            let entry = registry::find(&method.method)?;
-            // By cosine int8 needs no scale; other spaces need four bytes for it.
-            let built = entry.build(&method.settings)?;
-            let spaces = built.own_spaces();
-            let space = *spaces.first().unwrap_or(&Space::SquaredL2);
-            if !entry.has("rank") {
-                for code in whole(dim, space, bytes) {
-                    found.push(method, None, code, true);
-                }
-                continue;
-            }
-            for (code, rank) in ranked(dim, space, bytes) {
-                // Signs are trained for where the method can; otherwise bits are a rotation by another name.
-                let code = match code {
-                    CodeSpec::Sign if built.trains_for_codes() => CodeSpec::Bits,
-                    CodeSpec::Sign => CodeSpec::Itq,
-                    code => code,
-                };
-                found.push(method, Some(rank), code, true);
-            }
+            learned_candidates(&mut found, method, dim, bytes)?;
         }
     }
     match found.all.is_empty() {
@@ -129,6 +103,67 @@ pub(super) fn candidates(
             let expected = "a budget for which some code exists";
             Err(Error::parameter("bytes", expected, format!("{budgets:?}")))
         }
+    }
+}
+
+/// Maps of a method that learns.
+fn learned_candidates(
+    found: &mut Candidates,
+    method: &ComparedMethod,
+    dim: usize,
+    bytes: usize,
+) -> Result<()> {
+    let (entry, dim) = (registry::find(&method.method)?, method.recipe.most_dim(dim));
+    let built = entry.build(&method.settings)?;
+    // By cosine int8 needs no scale, so that it has a rank of its own there.
+    let own = built.own_spaces();
+    let others = own.iter().filter(|space| **space == Space::Cosine);
+    let spaces: BTreeSet<String> = (own.iter().take(1).chain(others))
+        .map(ToString::to_string)
+        .collect();
+    for space in spaces {
+        let space = space.parse()?;
+        let all = match entry.has("rank") {
+            true => ranked(dim, space, bytes),
+            false => {
+                let all = whole(dim, space, bytes).into_iter();
+                all.map(|code| (code, dim)).collect()
+            }
+        };
+        for (code, rank) in all {
+            let code = match code {
+                CodeSpec::Sign if built.trains_for_codes() => CodeSpec::Bits,
+                code => code,
+            };
+            let of_space = ComparedMethod {
+                spaces: vec![space],
+                ..method.clone()
+            };
+            let method = if code == CodeSpec::Int8 {
+                &of_space
+            } else {
+                method
+            };
+            found.push(method, entry.has("rank").then_some(rank), code, true);
+        }
+    }
+    Ok(())
+}
+
+/// The vectors as they are.
+pub(super) fn baseline(space: Space) -> ComparedMethod {
+    let name = match space {
+        Space::Cosine => "cosine",
+        _ => "euclid",
+    };
+    ComparedMethod {
+        name: name.to_owned(),
+        method: name.to_owned(),
+        settings: BTreeMap::new(),
+        recipe: Recipe::default(),
+        grid: Vec::new(),
+        spaces: vec![space],
+        published: BTreeMap::new(),
     }
 }
 

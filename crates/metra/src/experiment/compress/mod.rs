@@ -1,8 +1,8 @@
 //! How many bytes does an item need? Maps with codes of many sizes are tried on the validation part, and for every
 //! budget of bytes the best one is evaluated once on the test part, against the vectors as they are in f32.
 //!
-//! A code may be searched alone, or its first answers are ranked again by int8 vectors that lie on disk. What
-//! ranks again is the learned map before its code, or for maps that learn nothing the vectors as they are.
+//! A code may be searched alone, or its first answers are rescored by int8 vectors that lie on disk: those of the
+//! learned map before its code, or for maps that learn nothing the vectors as they are.
 
 mod candidates;
 mod neighbours;
@@ -16,15 +16,16 @@ pub use result::{CodeTrial, Compressed, CompressionPoint, CompressionResult, Val
 use super::definition::{ComparedMethod, Experiment};
 use super::evaluation::TwoChains;
 use super::holdout::Parts;
-use super::new_items::Criterion;
+use super::new_items::{Criterion, NewItems};
+use super::protocol::{EvaluationSettings, Protocol};
 use super::scores::Scores;
 use super::study::{Chosen, Study, only};
 use super::verdicts::Verdicts;
-use crate::model::{Chain, Embedding, Space};
+use crate::model::{Chain, Embedding, Model, Space};
 use crate::pipeline::{Fitted, Pipeline};
 use crate::training::{CodeSpec, Observer, Run};
 use crate::{Error, Result};
-use candidates::{Candidate, candidates};
+use candidates::{Candidate, baseline, candidates};
 use std::collections::BTreeMap;
 
 /// What is asked for.
@@ -32,9 +33,9 @@ use std::collections::BTreeMap;
 pub struct CompressSettings {
     /// Bytes of an item, at most.
     pub bytes: Vec<usize>,
-    /// First answers that are ranked again from disk; 0 for none.
+    /// First answers that are rescored from disk; 0 for none.
     pub rescore: usize,
-    /// A loss of the criterion that does not matter, for the recommendation.
+    /// Largest acceptable loss of the criterion, for the recommendation.
     pub tolerance: f64,
 }
 
@@ -64,7 +65,7 @@ impl Experiment<'_> {
         observer: &mut dyn Observer,
     ) -> Result<CompressionResult> {
         let parts = &self.splits[split].0;
-        settings.check(parts)?;
+        settings.check(parts, &self.judging)?;
         let mut budgets = settings.bytes.clone();
         budgets.sort_unstable();
         budgets.dedup();
@@ -80,6 +81,7 @@ impl Experiment<'_> {
             fits: BTreeMap::new(),
         };
         let (mut trials, mut tried) = (Vec::new(), Vec::new());
+        let mut first_error = None;
         for (number, candidate) in all.iter().enumerate() {
             observer.begin(&format!(
                 "{}/{} {}",
@@ -89,7 +91,16 @@ impl Experiment<'_> {
             ));
             let (trial, found) = search.try_on_validation(candidate, observer)?;
             trials.push(trial);
-            tried.push(found);
+            tried.push(match found {
+                Ok(tried) => Some(tried),
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                    None
+                }
+            });
+        }
+        if let (true, Some(error)) = (tried.iter().all(Option::is_none), first_error) {
+            return Err(error);
         }
         search.fits.clear();
         search.points(&budgets, trials, &tried, settings.tolerance, observer)
@@ -132,36 +143,25 @@ impl Experiment<'_> {
 }
 
 impl CompressSettings {
-    fn check(&self, parts: &Parts) -> Result<()> {
+    fn check(&self, parts: &Parts, judging: &EvaluationSettings) -> Result<()> {
         if parts.validation.is_empty() || parts.test.is_empty() {
             return Err(Error::Data(
                 "codes are chosen on a validation part and judged on a test part: hold out both"
                     .into(),
             ));
         }
+        if matches!(judging.protocol, Protocol::Classify(_)) || judging.rerank.is_some() {
+            let expected = "a ranking without re-ranking: codes are judged by it";
+            return Err(Error::parameter("protocol", expected, judging.protocol));
+        }
+        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
+            return Err(Error::parameter("tolerance", "0 or more", self.tolerance));
+        }
         if self.bytes.is_empty() || self.bytes.contains(&0) {
             let found = format!("{:?}", self.bytes);
             return Err(Error::parameter("bytes", "numbers of at least 1", found));
         }
         Ok(())
-    }
-}
-
-/// The vectors as they are.
-fn baseline(space: Space) -> ComparedMethod {
-    let name = if space == Space::Cosine {
-        "cosine"
-    } else {
-        "euclid"
-    };
-    ComparedMethod {
-        name: name.to_owned(),
-        method: name.to_owned(),
-        settings: BTreeMap::new(),
-        recipe: crate::training::Recipe::default(),
-        grid: Vec::new(),
-        spaces: vec![space],
-        published: BTreeMap::new(),
     }
 }
 
@@ -203,7 +203,7 @@ impl CodeSearch<'_, '_> {
         &mut self,
         candidate: &Candidate,
         observer: &mut dyn Observer,
-    ) -> Result<(CodeTrial, Option<Tried>)> {
+    ) -> Result<(CodeTrial, Result<Tried>)> {
         let method = &candidate.method;
         let mut trial = CodeTrial {
             method: method.method.clone(),
@@ -222,7 +222,7 @@ impl CodeSearch<'_, '_> {
                 let alone = trial.alone.map_or(0.0, |value| value.mean);
                 let rescored = trial.rescored.map_or(String::new(), |value| {
                     format!(
-                        ", {:.4} with the first {} ranked again",
+                        ", {:.4} with rescoring of the first {}",
                         value.mean, self.rescore
                     )
                 });
@@ -232,13 +232,13 @@ impl CodeSearch<'_, '_> {
                     trial.item_bytes.unwrap_or(0),
                     self.experiment.criterion,
                 ));
-                Ok((trial, Some(tried)))
+                Ok((trial, Ok(tried)))
             }
             Err(Error::Interrupted) => Err(Error::Interrupted),
             Err(error) => {
                 trial.failure = Some(error.to_string());
                 observer.note(&format!("{}: {error}", candidate.text()));
-                Ok((trial, None))
+                Ok((trial, Err(error)))
             }
         }
     }
@@ -270,12 +270,16 @@ impl CodeSearch<'_, '_> {
             let fine = self.fine(candidate, &fitted.chain.in_space(best.chain.space())?)?;
             let stages = self.stages(&best.chain, &fine);
             let judging = study.judging_by_criterion();
-            let scores = (study.data).evaluate_rescored(&stages, validation, train, &judging)?;
-            let (value, values) = (
-                self.criterion.value(&scores),
-                scores.values(study.criterion),
-            );
-            trial.rescored = Some(ValidationValue::new(value, values));
+            match (study.data).evaluate_rescored(&stages, validation, train, &judging) {
+                Ok(scores) => {
+                    let values = scores.values(study.criterion);
+                    let value = self.criterion.value(&scores);
+                    trial.rescored = Some(ValidationValue::new(value, values));
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                // Searched alone, it may still serve.
+                Err(error) => observer.note(&format!("rescoring {}: {error}", candidate.text())),
+            }
         }
         Ok(Tried {
             candidate: candidate.clone(),
@@ -291,7 +295,7 @@ impl CodeSearch<'_, '_> {
         })
     }
 
-    /// What first answers are ranked again by: int8 of the map before its code, or of the vectors as they are
+    /// What first answers are rescored by: int8 of the map before its code, or of the vectors as they are
     /// where nothing is learned.
     fn fine(&self, candidate: &Candidate, uncoded: &Chain) -> Result<Chain> {
         let data = self.experiment.dataset;
@@ -408,7 +412,7 @@ impl CodeSearch<'_, '_> {
         fitted.chain = pipeline.coded(fitted.chain, &part, study.seed)?;
         let test = &self.parts().test;
         let (rank, item_bytes) = (fitted.chain.output_dim(), fitted.chain.item_bytes());
-        let (scores, disk_bytes) = match is_rescored {
+        let (scores, fine) = match is_rescored {
             false => (study.scores(&fitted.chain, test, &learned_from)?, None),
             true => {
                 let fine = self.fine(candidate, &uncoded)?;
@@ -416,27 +420,35 @@ impl CodeSearch<'_, '_> {
                 let judging = &study.judging;
                 let found =
                     (study.data).evaluate_rescored(&stages, test, &learned_from, judging)?;
-                (found, Some(fine.item_bytes()))
+                (found, Some(fine))
             }
         };
-        let seen = study.data.seen_queries(test, &learned_from);
+        // Where all queries count alike, what training has seen of them says nothing.
+        let seen = match study.judging.new_items {
+            NewItems::All => None,
+            _ => study.data.seen_queries(test, &learned_from),
+        };
         let seen = (seen, study.data.seen_kind());
         let verdicts = Verdicts::new(base.clone(), scores, seen, study.seed)?;
         // What a model says of itself is what its own code gives.
         let held_out = (!is_rescored).then(|| self.experiment.held_out(&verdicts));
+        let model = study.model(&tried.chosen, fitted, &learned_from, held_out)?;
         Ok(Compressed {
             trial: number,
             is_learned: candidate.is_learned,
             rank,
             item_bytes,
-            disk_bytes,
-            model: study.model(&tried.chosen, fitted, &learned_from, held_out)?,
+            rescoring: fine.map(|chain| Model {
+                chain,
+                ..model.clone()
+            }),
+            model,
             verdicts,
         })
     }
 }
 
-/// Whether a code loses so much that ranking its first answers again may pay.
+/// Whether a code loses so much that rescoring may pay.
 fn is_lossy(code: CodeSpec) -> bool {
     !matches!(code, CodeSpec::None | CodeSpec::Float16 | CodeSpec::Int8)
 }

@@ -21,7 +21,7 @@ pub struct CompressionResult {
     pub found: Vec<Compressed>,
     /// All that was tried.
     pub trials: Vec<CodeTrial>,
-    /// A loss that does not matter.
+    /// Largest acceptable loss.
     pub(super) tolerance: f64,
 }
 
@@ -33,7 +33,7 @@ pub struct CompressionPoint {
     pub alone: Option<usize>,
     /// The best of those that learn nothing, where the best one learns.
     pub unlearned: Option<usize>,
-    /// The best code whose first answers are ranked again from disk.
+    /// The best code whose first answers are rescored from disk.
     pub rescored: Option<usize>,
 }
 
@@ -47,8 +47,8 @@ pub struct Compressed {
     pub rank: usize,
     /// Bytes of an item in memory.
     pub item_bytes: usize,
-    /// Bytes of an item on disk, where answers are ranked again.
-    pub disk_bytes: Option<usize>,
+    /// What first answers are rescored by, where they are: items as they lie on disk.
+    pub rescoring: Option<Model>,
     /// Against the baseline on the test part.
     pub verdicts: Verdicts,
     /// The model, with its code.
@@ -74,7 +74,7 @@ pub struct CodeTrial {
     pub item_bytes: Option<usize>,
     /// Searched alone.
     pub alone: Option<ValidationValue>,
-    /// With the first answers ranked again.
+    /// With the first answers rescored.
     pub rescored: Option<ValidationValue>,
     /// Why it failed.
     pub failure: Option<String>,
@@ -105,24 +105,61 @@ impl CompressionResult {
         row.map(|(_, gain)| *gain)
     }
 
-    /// Whether the interval leaves no loss that matters, and queries about new items do not get worse.
-    fn is_kept(&self, found: &Compressed) -> bool {
+    /// Why something evaluated is not recommended: its interval leaves too large a loss, or queries about new
+    /// items get worse by more.
+    fn refusal(&self, found: &Compressed) -> Option<String> {
         let unseen = &found.verdicts.unseen;
         let unseen = unseen.iter().find(|(measure, _)| *measure == self.measure);
-        let is_worse = unseen.is_some_and(|(_, gain)| gain.verdict() == Verdict::Worse);
-        let is_near = (self.gain(found)).is_some_and(|gain| gain.low > -self.tolerance);
-        is_near && !is_worse
+        if !(self.gain(found)).is_some_and(|gain| gain.low > -self.tolerance) {
+            return Some(format!(
+                "no code is certain to lose less than {}",
+                self.tolerance
+            ));
+        }
+        let is_worse = |gain: &Comparison| {
+            gain.verdict() == Verdict::Worse && gain.difference < -self.tolerance
+        };
+        unseen
+            .filter(|(_, gain)| is_worse(gain))
+            .map(|_| "on new items it loses".to_owned())
     }
 
-    /// All points with what they give, by growing budget, codes alone first.
-    fn all(&self) -> impl Iterator<Item = &Compressed> {
-        let places = (self.points.iter()).flat_map(|point| [point.alone, point.rescored]);
-        places.flatten().map(|place| &self.found[place])
+    /// Everything that stands for a budget, by growing bytes in memory and then on disk.
+    fn all(&self) -> Vec<&Compressed> {
+        let places = self.points.iter().flat_map(CompressionPoint::places);
+        let mut all: Vec<&Compressed> = places.map(|place| &self.found[place]).collect();
+        all.sort_by_key(|found| (found.item_bytes, found.disk_bytes()));
+        all
     }
 
-    /// The fewest bytes that lose nothing that matters.
+    /// Method, rank and code of something evaluated, in words.
+    pub fn words(&self, found: &Compressed) -> String {
+        let trial = &self.trials[found.trial];
+        let prepare = match trial.prepare.as_str() {
+            "none" => String::new(),
+            steps => format!("{steps}, "),
+        };
+        let code = match trial.code.as_str() {
+            "none" => "f32",
+            code => code,
+        };
+        let note = match (&found.rescoring, found.is_learned) {
+            (Some(_), _) => " + rescoring",
+            (None, true) => "",
+            (None, false) => ", not learned",
+        };
+        format!("{prepare}{} {}, {code}{note}", trial.method, found.rank)
+    }
+
+    /// The fewest bytes with an acceptable loss; of equally many, what is best on the test part.
     pub fn recommended(&self) -> Option<&Compressed> {
-        self.all().find(|found| self.is_kept(found))
+        let value = |found: &Compressed| self.gain(found).map_or(f64::MIN, |gain| gain.learned);
+        let kept: Vec<&Compressed> = (self.all().into_iter())
+            .filter(|found| self.refusal(found).is_none())
+            .collect();
+        let fewest = kept.first()?.item_bytes;
+        let equal = kept.into_iter().filter(|found| found.item_bytes == fewest);
+        equal.max_by(|a, b| value(a).total_cmp(&value(b)))
     }
 
     /// What to do, in a sentence.
@@ -133,28 +170,42 @@ impl CompressionResult {
                 let (difference, low, high) = (gain.difference, gain.low, gain.high);
                 format!("{difference:+.4} [{low:+.4}, {high:+.4}]")
             });
-            let disk = found.disk_bytes.map_or(String::new(), |bytes| {
+            let disk = found.disk_bytes().map_or(String::new(), |bytes| {
                 format!(" in memory and {bytes} on disk")
             });
             let s = if found.item_bytes == 1 { "" } else { "s" };
-            format!(
-                "{} byte{s}{disk}: {gain} {}",
-                found.item_bytes, self.measure
-            )
+            let (bytes, words) = (found.item_bytes, self.words(found));
+            format!("{bytes} byte{s}{disk} ({words}): {gain} {}", self.measure)
         };
         let value = |found: &Compressed| self.gain(found).map_or(f64::MIN, |gain| gain.learned);
-        let best = self.all().max_by(|a, b| value(a).total_cmp(&value(b)));
+        let best = (self.all().into_iter()).max_by(|a, b| value(a).total_cmp(&value(b)));
         match (self.recommended(), best) {
             (Some(kept), Some(best)) if value(best) > value(kept) + self.tolerance => {
-                format!("{} over {base}; most with {}", text(kept), text(best))
+                format!("{} over {base}; the most with {}", text(kept), text(best))
             }
             (Some(kept), _) => format!("{} over {base}", text(kept)),
-            (None, Some(best)) => format!(
-                "keep {base}: no budget surely loses less than {}; nearest are {}",
-                self.tolerance,
-                text(best)
-            ),
-            (None, None) => format!("keep {base}: nothing fits the budgets"),
+            (None, Some(best)) => {
+                let reason = self.refusal(best).unwrap_or_default();
+                format!("keep {base}: {reason}; the closest is {}", text(best))
+            }
+            (None, None) => format!("keep {base}: no code fits the budgets"),
         }
+    }
+}
+
+impl CompressionPoint {
+    /// What stands for the budget, as places in [`CompressionResult::found`].
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        let ways = [self.unlearned, self.alone, self.rescored];
+        ways.into_iter().flatten()
+    }
+}
+
+impl Compressed {
+    /// Bytes of an item on disk, where answers are rescored.
+    pub fn disk_bytes(&self) -> Option<usize> {
+        self.rescoring
+            .as_ref()
+            .map(|model| model.chain.item_bytes())
     }
 }

@@ -78,7 +78,7 @@ fn fewer_bytes_with_what_was_learned_beat_all_bytes_without() {
         assert!(!found.found[point.unlearned.unwrap()].is_learned);
         assert_eq!(best.model.chain.item_bytes(), best.item_bytes);
         let again = &found.found[point.rescored.unwrap()];
-        assert!(again.disk_bytes.is_some() && again.item_bytes <= point.budget);
+        assert!(again.disk_bytes().is_some() && again.item_bytes <= point.budget);
         // The model says of itself what was measured of it.
         let gain = found.gain(best).unwrap();
         let own = &best.model.origin.held_out.as_ref().unwrap().measures["map"];

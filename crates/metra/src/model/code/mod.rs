@@ -2,8 +2,7 @@
 //!
 //! A code turns a mapped item into a fixed number of bytes and back into a vector that is near it. Items are
 //! compared as they come back, queries as they are (asymmetric distance, Jégou, Douze & Schmid 2011), unless
-//! both sides are bits. Rotations that make a code lose less are part of the map, not of the code: they change
-//! no distance between vectors that are not coded.
+//! both sides are bits. Rotations that make a code lose less are part of the map, not of the code.
 
 mod bits;
 mod int8;
@@ -15,6 +14,7 @@ pub(crate) use product::{MOST_CENTROIDS, nearest, range};
 
 use super::Space;
 use super::unit_length::normalise;
+use crate::data::corpus::check_mapped;
 use crate::linalg::{RowBuf, Rows};
 use crate::{Error, Result};
 use half::f16;
@@ -87,6 +87,11 @@ impl Code {
         rows: Rows<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        self.check(rows.dim())?;
+        // A code has no place for what is not finite: it would become something else in silence.
+        for (row, values) in (first..).zip(rows.iter()) {
+            check_mapped(row, values)?;
+        }
         if space != Space::Cosine {
             return self.encode_rows(first, rows, out);
         }
@@ -233,6 +238,15 @@ mod tests {
                 .to_string()
                 .contains("inf")
         );
+        for code in [int8, Code::Float16] {
+            for value in [f32::NAN, f32::INFINITY] {
+                let broken = rows(&[1.0, value], 2);
+                assert!(
+                    code.encode(0, Space::SquaredL2, broken.rows(), &mut out)
+                        .is_err()
+                );
+            }
+        }
         for scale in [0.0, -1.0, f32::NAN] {
             let code = Code::Bits {
                 scale,

@@ -7,10 +7,11 @@ pub(crate) mod straight_through;
 
 use crate::data::{Corpus, Groups, Subset};
 use crate::linalg::{RowBuf, Rows};
-use crate::model::{Chain, Code, Embedding, Int8Scale, Side, Space, for_each_embedded};
+use crate::model::{Chain, Code, Embedding, Int8Scale, Side, Space, for_each_embedded, normalise};
 use crate::random::Stream;
 use crate::training::parameters::did_you_mean;
 use crate::{Error, Result};
+use rotation::Itq;
 use std::fmt;
 use std::str::FromStr;
 use straight_through::StraightThrough;
@@ -20,7 +21,7 @@ const SAMPLE_ROWS: usize = 1 << 16;
 /// Rows that a rotation is fitted to.
 const ROTATION_ROWS: usize = 1 << 13;
 /// Dimensions of a rotation at most: it takes a decomposition of a square matrix for every pass.
-const MOST_ROTATED: usize = 1024;
+pub(crate) const MOST_ROTATED: usize = 1024;
 
 /// How items are to be held, before anything is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,7 +39,8 @@ pub enum CodeSpec {
     Sign,
     /// Signs after the rotation of ITQ.
     Itq,
-    /// Signs: of a map trained for them where the method can, otherwise after the rotation of ITQ.
+    /// Signs: of a map trained for them where the method can ([`super::Method::TRAINS_FOR_CODES`]), otherwise
+    /// after the rotation of ITQ.
     Bits,
     /// As [`CodeSpec::Bits`], with queries of bits too.
     Hamming,
@@ -68,7 +70,8 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     (
         "bits",
-        "1 bit per dimension; the map is trained for it where the method learns in steps, otherwise rotated (ITQ)",
+        "1 bit per dimension; the map of warca, kernel-warca, frml, supcon, multi-similarity and proxy-anchor is \
+         trained for it, others are rotated (ITQ)",
     ),
     ("hamming", "bits for queries too"),
     (
@@ -139,7 +142,7 @@ impl CodeSpec {
         }
     }
 
-    /// Whether it ranks the same in all spaces: signs are vectors of one length.
+    /// Whether items become signs, vectors of one length: Euclid and cosine then rank alike.
     pub(crate) fn is_of_signs(self) -> bool {
         use CodeSpec::{Bits, Hamming, Itq, Sign};
         matches!(self, Sign | Itq | Bits | Hamming)
@@ -189,9 +192,13 @@ impl CodeSpec {
                     false => chain,
                     true => {
                         check_rotation(self, dim)?;
-                        let rows = sample(&chain, ROTATION_ROWS)?;
-                        let is_centred = space != Space::InnerProduct;
-                        chain.rotated(&rotation::itq(rows, is_centred, seed)?)?
+                        let rows = raw_sample(&chain, ROTATION_ROWS, (items, groups), seed)?;
+                        let itq = Itq {
+                            is_centred: space != Space::InnerProduct,
+                            by_direction: space == Space::Cosine,
+                            seed,
+                        };
+                        chain.rotated(&itq.fit(rows, &|| items.check_stop())?)?
                     }
                 };
                 let scale = mean_size(sample(&chain, ROTATION_ROWS)?.rows());
@@ -209,7 +216,10 @@ impl CodeSpec {
                 check_blocks(bytes, dim)?;
                 check_rotation(self, dim)?;
                 let rows = sample(&chain, ROTATION_ROWS)?;
-                let chain = chain.rotated(&product::rotation(rows.rows(), bytes, seed)?)?;
+                let chain =
+                    chain.rotated(&product::rotation(rows.rows(), bytes, seed, &|| {
+                        items.check_stop()
+                    })?)?;
                 let code = product::fit(sample(&chain, SAMPLE_ROWS)?.rows(), bytes, seed)?;
                 chain.with_code(Some(Code::Product(code)))
             }
@@ -242,6 +252,20 @@ fn check_blocks(bytes: usize, dim: usize) -> Result<()> {
 /// Some items as they are coded: mapped, and by cosine of length 1.
 fn mapped_sample(
     (chain, most): (&Chain, usize),
+    items: (&dyn Corpus, Option<&Groups>),
+    seed: u64,
+) -> Result<RowBuf> {
+    let mut rows = raw_sample(chain, most, items, seed)?;
+    if chain.space() == Space::Cosine {
+        normalise(0, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+/// Some mapped items.
+fn raw_sample(
+    chain: &Chain,
+    most: usize,
     (items, groups): (&dyn Corpus, Option<&Groups>),
     seed: u64,
 ) -> Result<RowBuf> {
@@ -253,15 +277,6 @@ fn mapped_sample(
         rows.extend(block.rows());
         Ok(())
     })?;
-    if chain.space() == Space::Cosine {
-        let dim = rows.dim();
-        for row in rows.values_mut().chunks_exact_mut(dim) {
-            let squares = row.iter().map(|v| f64::from(*v).powi(2));
-            let length = squares.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-            row.iter_mut()
-                .for_each(|v| *v = (f64::from(*v) / length) as f32);
-        }
-    }
     Ok(rows)
 }
 
@@ -374,6 +389,57 @@ mod tests {
         };
         let (sign, bits) = (map_of(warca, "sign"), map_of(warca, "bits"));
         assert!(bits > sign + 0.02, "{bits} {sign}");
+    }
+
+    /// Codes must not depend on how long vectors are, nor on where they lie.
+    #[test]
+    fn rotations_do_not_depend_on_the_scale() {
+        let set = Nuisance {
+            classes: 12,
+            signal: 8,
+            noise: 8,
+            seed: 4,
+        }
+        .rows(600);
+        let recall = |factor: f32, shift: f32, space: Space, code: &str| {
+            let mut values = set.corpus.rows().values().to_vec();
+            values.iter_mut().for_each(|v| *v = (*v + shift) * factor);
+            let labels = Labels::from_numbers(&set.classes).unwrap();
+            let data = Dataset::builder((&values[..], 16))
+                .labels(labels)
+                .build()
+                .unwrap();
+            let pipeline = match space {
+                Space::Cosine => Pipeline::new(crate::methods::Cosine {}),
+                _ => Pipeline::new(crate::methods::Euclid {}),
+            };
+            let model = pipeline.code(code.parse().unwrap()).fit(&data).unwrap();
+            let scores = model.evaluate(&data, Protocol::LeaveOneOut).unwrap();
+            scores.mean(Measure::AveragePrecision)
+        };
+        for (space, code) in [
+            (Space::Cosine, "itq"),
+            (Space::SquaredL2, "itq"),
+            (Space::Cosine, "opq:4"),
+            (Space::SquaredL2, "opq:4"),
+        ] {
+            let plain = recall(1.0, 0.0, space, code);
+            for factor in [1e-3, 1e3] {
+                let found = recall(factor, 0.0, space, code);
+                assert!(
+                    (found - plain).abs() < 0.03,
+                    "{space} {code}: {found} {plain}"
+                );
+            }
+        }
+        // Signs of vectors that all lie on one side would be the same for all of them.
+        for space in [Space::Cosine, Space::SquaredL2] {
+            let (plain, far) = (
+                recall(1.0, 0.0, space, "itq"),
+                recall(1.0, 20.0, space, "itq"),
+            );
+            assert!(far > plain - 0.05, "{space}: {far} {plain}");
+        }
     }
 
     #[test]

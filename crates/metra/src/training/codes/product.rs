@@ -56,7 +56,12 @@ fn refine(
 }
 
 /// The rotation of OPQ.
-pub(super) fn rotation(rows: Rows<'_>, blocks: usize, seed: u64) -> Result<LowRank> {
+pub(super) fn rotation(
+    rows: Rows<'_>,
+    blocks: usize,
+    seed: u64,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<LowRank> {
     let dim = rows.dim();
     let mut rotation = balanced_axes(rows, blocks)?;
     let (mut turned, mut near) = (RowBuf::empty(dim), RowBuf::empty(dim));
@@ -64,6 +69,7 @@ pub(super) fn rotation(rows: Rows<'_>, blocks: usize, seed: u64) -> Result<LowRa
     let mut code: Option<ProductCode> = None;
     let mut bytes = Vec::new();
     for _ in 0..TURNS.0 {
+        check()?;
         map_rows(rows, rotation.rows(), &mut turned)?;
         let refined = refine(turned.rows(), blocks, code.as_ref(), TURNS.1, seed)?;
         let coder = Code::Product(refined.clone());
@@ -77,13 +83,16 @@ pub(super) fn rotation(rows: Rows<'_>, blocks: usize, seed: u64) -> Result<LowRa
 }
 
 /// Principal axes in an order in which blocks have about equal products of variances: the next largest goes to
-/// the block with the least product so far that has room.
+/// the block with the least product so far that has room. Variances count from the smallest that is not 0, so that
+/// every axis makes a product larger, whatever the scale of the rows.
 fn balanced_axes(rows: Rows<'_>, blocks: usize) -> Result<RowBuf> {
     let dim = rows.dim();
     let mut buffer = RowBuf::empty(dim);
     buffer.extend(rows);
     let axes = moments(&MemoryCorpus::new(buffer)?)?.covariance.eigen()?;
     let rotation = axes.leading_rows(dim);
+    let largest = axes.values.first().copied().unwrap_or(0.0);
+    let least = (1e-9 * largest).max(f64::MIN_POSITIVE);
     let mut places: Vec<Vec<usize>> = (0..blocks)
         .map(|block| range(dim, blocks, block).rev().collect())
         .collect();
@@ -94,8 +103,7 @@ fn balanced_axes(rows: Rows<'_>, blocks: usize) -> Result<RowBuf> {
         let Some(block) = with_room.min_by(|a, b| logs[*a].total_cmp(&logs[*b])) else {
             break;
         };
-        let variance = axes.values[axis];
-        logs[block] += variance.max(f64::MIN_POSITIVE).ln();
+        logs[block] += 1.0 + (axes.values[axis].max(least) / least).ln();
         if let Some(place) = places[block].pop() {
             target.row_mut(place).copy_from_slice(rotation.row(axis));
         }
@@ -136,7 +144,7 @@ mod tests {
     fn a_rotation_loses_less_than_none() {
         let rows = rows();
         let plain = loss(&rows, fit(rows.rows(), 4, 1).unwrap());
-        let rotation = rotation(rows.rows(), 4, 1).unwrap();
+        let rotation = rotation(rows.rows(), 4, 1, &|| Ok(())).unwrap();
         let mut turned = RowBuf::empty(1);
         rotation.apply(rows.rows(), &mut turned).unwrap();
         let rotated = loss(&turned, fit(turned.rows(), 4, 1).unwrap());
@@ -145,6 +153,34 @@ mod tests {
         let squares =
             |rows: &RowBuf| -> f64 { rows.values().iter().map(|v| f64::from(*v).powi(2)).sum() };
         assert!((squares(&turned) / squares(&rows) - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn the_largest_axes_go_to_different_blocks_at_any_scale() {
+        for factor in [1e-4, 1.0, 1e4] {
+            let mut rows = RowBuf::zeros(400, 8);
+            let mut random = Stream::new(2, "test", 0);
+            for row in rows.values_mut().chunks_exact_mut(8) {
+                for (axis, value) in row.iter_mut().enumerate() {
+                    *value = (factor * random.normal() * 0.6_f64.powi(axis as i32)) as f32;
+                }
+            }
+            let axes = balanced_axes(rows.rows(), 4).unwrap();
+            // The axis that a row of the rotation takes is where its largest value stands.
+            let of_block = |block: usize| -> Vec<usize> {
+                let range = range(8, 4, block);
+                let largest = |row: &[f32]| {
+                    let all = row.iter().enumerate();
+                    all.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+                        .unwrap()
+                        .0
+                };
+                range.map(|row| largest(axes.row(row))).collect()
+            };
+            let mut first: Vec<usize> = (0..4).map(|block| of_block(block)[0]).collect();
+            first.sort_unstable();
+            assert_eq!(first, [0, 1, 2, 3], "at {factor}");
+        }
     }
 
     #[test]

@@ -12,30 +12,48 @@ use faer::{Mat, MatRef};
 /// Passes of ITQ; the publication takes 50.
 const PASSES: usize = 50;
 
-/// The rotation of ITQ, with the mean of the rows taken off where they are to be centred.
-pub(super) fn itq(mut rows: RowBuf, is_centred: bool, seed: u64) -> Result<LowRank> {
-    let dim = rows.dim();
-    let mean = match is_centred {
-        true => mean(rows.rows()),
-        false => vec![0.0; dim],
-    };
-    for row in rows.values_mut().chunks_exact_mut(dim) {
-        for (value, mean) in row.iter_mut().zip(&mean) {
-            *value = (f64::from(*value) - mean) as f32;
+/// How ITQ is fitted.
+pub(super) struct Itq {
+    /// Whether the mean of the rows becomes the origin.
+    pub(super) is_centred: bool,
+    /// Whether all rows count alike, however long they are.
+    pub(super) by_direction: bool,
+    pub(super) seed: u64,
+}
+
+impl Itq {
+    /// The rotation of some rows; `check` is asked between passes whether to go on.
+    pub(super) fn fit(&self, mut rows: RowBuf, check: &dyn Fn() -> Result<()>) -> Result<LowRank> {
+        let dim = rows.dim();
+        let mean = match self.is_centred {
+            true => mean(rows.rows()),
+            false => vec![0.0; dim],
+        };
+        for row in rows.values_mut().chunks_exact_mut(dim) {
+            for (value, mean) in row.iter_mut().zip(&mean) {
+                *value = (f64::from(*value) - mean) as f32;
+            }
+            let squares = row.iter().map(|v| f64::from(*v).powi(2));
+            let length = squares.sum::<f64>().sqrt();
+            if self.by_direction && length > 0.0 {
+                let values = row.iter_mut();
+                values.for_each(|v| *v = (f64::from(*v) / length) as f32);
+            }
         }
-    }
-    let mut rotation = random_rotation(dim, seed)?;
-    let (mut turned, mut products) = (RowBuf::empty(dim), RowBuf::empty(dim));
-    for _ in 0..PASSES {
-        map_rows(rows.rows(), rotation.rows(), &mut turned)?;
-        for value in turned.values_mut() {
-            *value = if *value > 0.0 { 1.0 } else { -1.0 };
+        let mut rotation = random_rotation(dim, self.seed)?;
+        let (mut turned, mut products) = (RowBuf::empty(dim), RowBuf::empty(dim));
+        for _ in 0..PASSES {
+            check()?;
+            map_rows(rows.rows(), rotation.rows(), &mut turned)?;
+            for value in turned.values_mut() {
+                *value = if *value > 0.0 { 1.0 } else { -1.0 };
+            }
+            rotation = towards(turned.rows(), rows.rows(), &mut products)?;
         }
-        rotation = towards(turned.rows(), rows.rows(), &mut products)?;
-    }
-    match is_centred {
-        true => LowRank::centred(rotation, &mean),
-        false => LowRank::new(rotation, None),
+        match self.is_centred {
+            true => LowRank::centred(rotation, &mean),
+            false => LowRank::new(rotation, None),
+        }
     }
 }
 
@@ -78,6 +96,12 @@ fn mean(rows: Rows<'_>) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    const ITQ: Itq = Itq {
+        is_centred: true,
+        by_direction: false,
+        seed: 1,
+    };
+
     fn error(rows: &RowBuf, rotation: &LowRank) -> f64 {
         let mut turned = RowBuf::empty(1);
         rotation.apply(rows.rows(), &mut turned).unwrap();
@@ -92,7 +116,7 @@ mod tests {
         let at = 2.0_f32.sqrt();
         let values = [at, 0.0, -at, 0.0, 0.0, at, 0.0, -at].repeat(10);
         let rows = RowBuf::from_values(values, 2).unwrap();
-        let rotation = itq(rows.clone(), true, 1).unwrap();
+        let rotation = ITQ.fit(rows.clone(), &|| Ok(())).unwrap();
         assert!(error(&rows, &rotation) < 1e-9);
         let weights = rotation.weights();
         let product: f32 = weights
@@ -114,7 +138,7 @@ mod tests {
     fn the_mean_is_taken_off() {
         let values: Vec<f32> = (0..64).map(|i| 100.0 + ((i * 7) % 11) as f32).collect();
         let rows = RowBuf::from_values(values, 2).unwrap();
-        let rotation = itq(rows.clone(), true, 1).unwrap();
+        let rotation = ITQ.fit(rows.clone(), &|| Ok(())).unwrap();
         let mut turned = RowBuf::empty(1);
         rotation.apply(rows.rows(), &mut turned).unwrap();
         assert!(mean(turned.rows()).iter().all(|mean| mean.abs() < 1e-3));
