@@ -501,7 +501,7 @@ fn what_export_refuses_is_said_and_leaves_no_file() {
     refused("export units-dot.safetensors -o m.npy", "step \"l2\"");
     refused(
         "export bilinear-dot.safetensors -o m.onnx",
-        "queries and items have a map each: say --side query or --side item",
+        "queries and items are mapped differently: say --side query or --side item",
     );
     refused(
         "export low-rank-dot.safetensors -o m.bin",
