@@ -17,6 +17,11 @@ struct Set {
 
 const SETS: &[Set] = &[
     Set {
+        name: "digits",
+        about: "Digits: 8 × 8 pixels of ten known classes, test images against each other.",
+        arguments: "examples/data/digits.parquet --label label --measures map,p@1",
+    },
+    Set {
         name: "clinc150",
         about: "CLINC150: sentence embeddings of 150 known intents, test queries against the training part.",
         arguments: "$METRA_DATA/clinc150_minilm.parquet --label label --where split!=val --where split!=oos_train \

@@ -7,7 +7,7 @@ use crate::figures::Figure;
 use crate::measures::heading;
 use crate::numbers::{interval, score, signed};
 use crate::page::{environment, finished};
-use metra::evaluate::{Comparison, Measure, Verdict};
+use metra::evaluate::{Comparison, Measure};
 use metra::experiment::{CodeTrial, Compressed, CompressionResult, Experiment};
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
@@ -92,7 +92,7 @@ pub struct CompressionGain {
     /// Upper end.
     pub high: f64,
     /// What the interval says.
-    pub verdict: &'static str,
+    pub verdict: String,
     /// Queries.
     pub queries: usize,
 }
@@ -106,11 +106,7 @@ impl CompressionGain {
             difference: found.difference,
             low: found.low,
             high: found.high,
-            verdict: match found.verdict() {
-                Verdict::Better => "better",
-                Verdict::Worse => "worse",
-                Verdict::NoEvidence => "no evidence",
-            },
+            verdict: found.verdict().to_string(),
             queries: found.queries,
         }
     }
@@ -295,7 +291,7 @@ struct RowView {
     gain: String,
     interval: String,
     tone: &'static str,
-    verdict: &'static str,
+    verdict: String,
     unseen: String,
     recommended: bool,
 }
@@ -323,12 +319,12 @@ impl<'a> View<'a> {
                 value: score(gain.value),
                 gain: signed(gain.difference),
                 interval: interval(gain.low, gain.high),
-                tone: match gain.verdict {
+                tone: match gain.verdict.as_str() {
                     "better" => "better",
                     "worse" => "worse",
                     _ => "neither",
                 },
-                verdict: gain.verdict,
+                verdict: gain.verdict.clone(),
                 unseen: of_kind(&row.unseen),
                 recommended: row.recommended,
             })

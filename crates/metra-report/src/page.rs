@@ -51,6 +51,7 @@ pub(crate) fn environment() -> Result<Environment<'static>, Error> {
     // A name that the page lacks is a mistake to find in tests, not an empty place to ship.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_template("style.css", include_str!("page/style.css"))?;
+    environment.add_template("theme.html", include_str!("page/theme.html"))?;
     environment.add_template("page.html", include_str!("page/page.html"))?;
     environment.add_template("compression.html", include_str!("page/compression.html"))?;
     Ok(environment)

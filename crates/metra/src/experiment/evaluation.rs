@@ -52,8 +52,7 @@ impl Dataset<'_> {
         let options = options(settings);
         let mut evaluate_task = |task: &RetrievalTask<'_>| {
             // What was embedded for the task is asked for block by block.
-            static NEVER: AtomicBool = AtomicBool::new(false);
-            let stop = self.stop().unwrap_or(&NEVER);
+            let stop = self.stop_or_never();
             let queries = &Interruptible::new(task.queries, stop);
             let (items, truth) = (&Interruptible::new(task.items, stop), task.truth);
             for (space, scores) in spaces.iter().zip(&mut scores) {
@@ -110,7 +109,13 @@ impl Dataset<'_> {
         Ok(scores)
     }
 
-    /// Evaluate a search in two stages on some units: the `first` items by `coarse` are ranked again by `fine`.
+    /// The flag that stops work on the data set, or one that is never set.
+    fn stop_or_never(&self) -> &AtomicBool {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.stop().unwrap_or(&NEVER)
+    }
+
+    /// Evaluate a search in two stages on some units: the `first` items by `coarse` are rescored by `fine`.
     pub(super) fn evaluate_rescored(
         &self,
         stages: &TwoChains<'_>,
@@ -122,8 +127,7 @@ impl Dataset<'_> {
         let mut scores = Scores::new(&settings.measures);
         let dims = [stages.coarse.output_dim(), stages.fine.output_dim()];
         self.retrieval_tasks(stages, units, trained, settings, &mut |task| {
-            static NEVER: AtomicBool = AtomicBool::new(false);
-            let stop = self.stop().unwrap_or(&NEVER);
+            let stop = self.stop_or_never();
             let (first, second) = (0..dims[0], dims[0]..dims[0] + dims[1]);
             let queries = &Interruptible::new(task.queries, stop);
             let items = &Interruptible::new(task.items, stop);
@@ -185,11 +189,11 @@ fn options(settings: &EvaluationSettings) -> EvaluationOptions<'_> {
 }
 
 /// Two chains as one embedding: vectors of the first and then those of the second. Items are searched by the
-/// first, and the first items are ranked again by the second.
+/// first, and the first items are rescored by the second.
 pub(super) struct TwoChains<'a> {
     pub(super) coarse: &'a Chain,
     pub(super) fine: &'a Chain,
-    /// Items that are ranked again.
+    /// Items that are rescored.
     pub(super) first: usize,
 }
 

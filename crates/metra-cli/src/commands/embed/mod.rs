@@ -187,12 +187,12 @@ impl Embed {
         let mut failure = None;
         let corpus = loaded.table.corpus.as_ref();
         let mut codes = Vec::new();
-        let uncoded = match code {
-            // Codes are made of mapped vectors.
-            Some(_) => model.chain.clone().with_code(None)?,
-            None => model.chain.clone(),
-        };
-        let outcome = for_each_embedded(&uncoded, side, corpus, groups.as_ref(), &mut |block| {
+        // Codes are made of mapped vectors.
+        let uncoded = code
+            .map(|_| model.chain.clone().with_code(None))
+            .transpose()?;
+        let chain = uncoded.as_ref().unwrap_or(&model.chain);
+        let outcome = for_each_embedded(chain, side, corpus, groups.as_ref(), &mut |block| {
             interrupt::check()?;
             let mut block: std::borrow::Cow<'_, RowBuf> = std::borrow::Cow::Borrowed(block);
             if self.normalise {
@@ -202,7 +202,7 @@ impl Embed {
                 None => writer.push(block.rows()),
                 Some(code) => {
                     codes.clear();
-                    code.encode(done, uncoded.space(), block.rows(), &mut codes)?;
+                    code.encode(done, chain.space(), block.rows(), &mut codes)?;
                     writer.push_bytes(&codes)
                 }
             };

@@ -117,12 +117,12 @@ fn learned_candidates(
     let built = entry.build(&method.settings)?;
     // By cosine int8 needs no scale, so that it has a rank of its own there.
     let own = built.own_spaces();
-    let others = own.iter().filter(|space| **space == Space::Cosine);
-    let spaces: BTreeSet<String> = (own.iter().take(1).chain(others))
-        .map(ToString::to_string)
-        .collect();
-    for space in spaces {
-        let space = space.parse()?;
+    let first = own.first().copied().unwrap_or(Space::SquaredL2);
+    let cosine = own.contains(&Space::Cosine) && first != Space::Cosine;
+    for space in [Some(first), cosine.then_some(Space::Cosine)]
+        .into_iter()
+        .flatten()
+    {
         let all = match entry.has("rank") {
             true => ranked(dim, space, bytes),
             false => {

@@ -22,7 +22,7 @@ use super::scores::Scores;
 use super::study::{Chosen, Study, only};
 use super::verdicts::Verdicts;
 use crate::model::{Chain, Embedding, Model, Space};
-use crate::pipeline::{Fitted, Pipeline};
+use crate::pipeline::{Fitted, Pipeline, registry};
 use crate::training::{CodeSpec, Observer, Run};
 use crate::{Error, Result};
 use candidates::{Candidate, baseline, candidates};
@@ -49,12 +49,6 @@ impl Default for CompressSettings {
     }
 }
 
-/// What a trial needs to be fitted again.
-struct Tried {
-    candidate: Candidate,
-    chosen: Chosen,
-}
-
 impl Experiment<'_> {
     /// Find the best map and code for every budget on a split. The experiment's methods are those that learn;
     /// maps that learn nothing are tried beside them.
@@ -64,7 +58,10 @@ impl Experiment<'_> {
         settings: &CompressSettings,
         observer: &mut dyn Observer,
     ) -> Result<CompressionResult> {
-        let parts = &self.splits[split].0;
+        let Some((parts, _)) = self.splits.get(split) else {
+            let expected = format!("below {}", self.splits.len());
+            return Err(Error::parameter("split", expected, split));
+        };
         settings.check(parts, &self.judging)?;
         let mut budgets = settings.bytes.clone();
         budgets.sort_unstable();
@@ -80,7 +77,7 @@ impl Experiment<'_> {
             rescore: settings.rescore,
             fits: BTreeMap::new(),
         };
-        let (mut trials, mut tried) = (Vec::new(), Vec::new());
+        let (mut trials, mut chosen) = (Vec::new(), Vec::new());
         let mut first_error = None;
         for (number, candidate) in all.iter().enumerate() {
             observer.begin(&format!(
@@ -91,18 +88,19 @@ impl Experiment<'_> {
             ));
             let (trial, found) = search.try_on_validation(candidate, observer)?;
             trials.push(trial);
-            tried.push(match found {
-                Ok(tried) => Some(tried),
+            chosen.push(match found {
+                Ok(found) => Some(found),
                 Err(error) => {
                     first_error.get_or_insert(error);
                     None
                 }
             });
         }
-        if let (true, Some(error)) = (tried.iter().all(Option::is_none), first_error) {
+        if let (true, Some(error)) = (chosen.iter().all(Option::is_none), first_error) {
             return Err(error);
         }
         search.fits.clear();
+        let tried: Vec<(&Candidate, Option<Chosen>)> = all.iter().zip(chosen).collect();
         search.points(&budgets, trials, &tried, settings.tolerance, observer)
     }
 
@@ -203,7 +201,7 @@ impl CodeSearch<'_, '_> {
         &mut self,
         candidate: &Candidate,
         observer: &mut dyn Observer,
-    ) -> Result<(CodeTrial, Result<Tried>)> {
+    ) -> Result<(CodeTrial, Result<Chosen>)> {
         let method = &candidate.method;
         let mut trial = CodeTrial {
             method: method.method.clone(),
@@ -218,7 +216,7 @@ impl CodeSearch<'_, '_> {
             failure: None,
         };
         match self.judge_on_validation(candidate, &mut trial, observer) {
-            Ok(tried) => {
+            Ok(chosen) => {
                 let alone = trial.alone.map_or(0.0, |value| value.mean);
                 let rescored = trial.rescored.map_or(String::new(), |value| {
                     format!(
@@ -232,7 +230,7 @@ impl CodeSearch<'_, '_> {
                     trial.item_bytes.unwrap_or(0),
                     self.experiment.criterion,
                 ));
-                Ok((trial, Ok(tried)))
+                Ok((trial, Ok(chosen)))
             }
             Err(Error::Interrupted) => Err(Error::Interrupted),
             Err(error) => {
@@ -248,7 +246,7 @@ impl CodeSearch<'_, '_> {
         candidate: &Candidate,
         trial: &mut CodeTrial,
         observer: &mut dyn Observer,
-    ) -> Result<Tried> {
+    ) -> Result<Chosen> {
         let method = &candidate.method;
         let study = self.experiment.study_of(method, self.split);
         let pipeline = Pipeline::named(&method.method, &method.settings, &method.recipe)?;
@@ -281,17 +279,14 @@ impl CodeSearch<'_, '_> {
                 Err(error) => observer.note(&format!("rescoring {}: {error}", candidate.text())),
             }
         }
-        Ok(Tried {
-            candidate: candidate.clone(),
-            chosen: Chosen {
-                settings: method.settings.clone(),
-                recipe: method.recipe.clone(),
-                space: best.chain.space(),
-                last_step: fitted.last_step(),
-                value: Some(best.value),
-                trials: Vec::new(),
-                values: best.values,
-            },
+        Ok(Chosen {
+            settings: method.settings.clone(),
+            recipe: method.recipe.clone(),
+            space: best.chain.space(),
+            last_step: fitted.last_step(),
+            value: Some(best.value),
+            trials: Vec::new(),
+            values: best.values,
         })
     }
 
@@ -307,6 +302,23 @@ impl CodeSearch<'_, '_> {
         CodeSpec::Int8.fit(chain, false, items, self.experiment.seed)
     }
 
+    /// The model that rescores what `first` finds, with the record of how it came about.
+    fn rescoring_model(&self, candidate: &Candidate, chain: Chain, first: &Model) -> Model {
+        let mut origin = first.origin.clone();
+        if !candidate.is_learned {
+            let as_is = baseline(self.base);
+            (origin.method, origin.parameters) = (as_is.method, as_is.settings);
+            (origin.prepare, origin.facts) = (as_is.recipe.to_string(), BTreeMap::new());
+        }
+        let code = CodeSpec::Int8.to_string();
+        origin.parameters.insert(registry::CODE.into(), code);
+        Model {
+            chain,
+            origin,
+            ..first.clone()
+        }
+    }
+
     fn stages<'c>(&self, coarse: &'c Chain, fine: &'c Chain) -> TwoChains<'c> {
         TwoChains {
             coarse,
@@ -320,7 +332,7 @@ impl CodeSearch<'_, '_> {
         &self,
         budgets: &[usize],
         trials: Vec<CodeTrial>,
-        tried: &[Option<Tried>],
+        tried: &[(&Candidate, Option<Chosen>)],
         tolerance: f64,
         observer: &mut dyn Observer,
     ) -> Result<CompressionResult> {
@@ -339,12 +351,8 @@ impl CodeSearch<'_, '_> {
                     false => trial.alone,
                 };
                 let fits = |trial: &CodeTrial| trial.item_bytes.is_some_and(|b| b <= budget);
-                let is_allowed = |number: usize| {
-                    let tried = tried[number].as_ref();
-                    tried.is_some_and(|tried| may_learn || !tried.candidate.is_learned)
-                };
                 let best = (trials.iter().enumerate())
-                    .filter(|(number, trial)| fits(trial) && is_allowed(*number))
+                    .filter(|(_, trial)| fits(trial) && (may_learn || !trial.learned))
                     .filter_map(|(number, trial)| Some((number, value(trial)?.criterion)))
                     .fold(None, |best: Option<(usize, f64)>, found| match best {
                         Some(best) if best.1 >= found.1 => Some(best),
@@ -353,15 +361,16 @@ impl CodeSearch<'_, '_> {
                 let Some((number, _)) = best else {
                     return Ok(None);
                 };
-                let Some(tried) = &tried[number] else {
+                let (candidate, Some(chosen)) = &tried[number] else {
                     return Ok(None);
                 };
                 let key = (number, is_rescored);
                 if let Some(place) = judged.get(&key) {
                     return Ok(Some(*place));
                 }
-                observer.begin(&format!("test {}", tried.candidate.text()));
-                found.push(self.judge_on_test(number, tried, is_rescored, &base, observer)?);
+                observer.begin(&format!("test {}", candidate.text()));
+                let tried = (number, *candidate, chosen);
+                found.push(self.judge_on_test(tried, is_rescored, &base, observer)?);
                 judged.insert(key, found.len() - 1);
                 Ok(Some(found.len() - 1))
             };
@@ -390,23 +399,21 @@ impl CodeSearch<'_, '_> {
 
     fn judge_on_test(
         &self,
-        number: usize,
-        tried: &Tried,
+        (number, candidate, chosen): (usize, &Candidate, &Chosen),
         is_rescored: bool,
         base: &Scores,
         observer: &mut dyn Observer,
     ) -> Result<Compressed> {
-        let candidate = &tried.candidate;
         let study = self.experiment.study_of(&candidate.method, self.split);
         let learned_from = self.parts().learned_from();
         let part = study.data.select(&learned_from)?;
         let mut run = Run {
             seed: study.seed,
             observer: Some(observer),
-            last_step: tried.chosen.last_step,
+            last_step: chosen.last_step,
             ..Run::default()
         };
-        let pipeline = study.pipeline(&tried.chosen)?;
+        let pipeline = study.pipeline(chosen)?;
         let mut fitted = pipeline.fit_uncoded(&part, &mut run, None)?;
         let uncoded = fitted.chain.clone();
         fitted.chain = pipeline.coded(fitted.chain, &part, study.seed)?;
@@ -432,16 +439,13 @@ impl CodeSearch<'_, '_> {
         let verdicts = Verdicts::new(base.clone(), scores, seen, study.seed)?;
         // What a model says of itself is what its own code gives.
         let held_out = (!is_rescored).then(|| self.experiment.held_out(&verdicts));
-        let model = study.model(&tried.chosen, fitted, &learned_from, held_out)?;
+        let model = study.model(chosen, fitted, &learned_from, held_out)?;
         Ok(Compressed {
             trial: number,
             is_learned: candidate.is_learned,
             rank,
             item_bytes,
-            rescoring: fine.map(|chain| Model {
-                chain,
-                ..model.clone()
-            }),
+            rescoring: fine.map(|chain| self.rescoring_model(candidate, chain, &model)),
             model,
             verdicts,
         })

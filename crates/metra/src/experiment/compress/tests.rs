@@ -79,6 +79,11 @@ fn fewer_bytes_with_what_was_learned_beat_all_bytes_without() {
         assert_eq!(best.model.chain.item_bytes(), best.item_bytes);
         let again = &found.found[point.rescored.unwrap()];
         assert!(again.disk_bytes().is_some() && again.item_bytes <= point.budget);
+        // What rescores says of itself how it holds its items.
+        let rescoring = again.rescoring.as_ref().unwrap();
+        assert_eq!(rescoring.origin.parameters["code"], "int8");
+        let is_base = Experiment::BASES.contains(&rescoring.origin.method.as_str());
+        assert_eq!(is_base, !again.is_learned);
         // The model says of itself what was measured of it.
         let gain = found.gain(best).unwrap();
         let own = &best.model.origin.held_out.as_ref().unwrap().measures["map"];
