@@ -82,7 +82,7 @@ fn without_own_digest(manifest: &[u8]) -> Vec<u8> {
 fn search(folder: &Path) -> Outcome {
     let index = LocalIndex::open(folder, Verify::Digests, &mut |_, _, _| Ok(())).ok()?;
     let mut reading = Reading::default();
-    let dim = index.vectors().dim();
+    let dim = index.manifest().dim;
     if dim > 1 << 16 {
         return None;
     }

@@ -13,7 +13,7 @@ Judge
     `evaluate` ranks and measures; `Evaluation.against` and `bootstrap` tell a gain from chance;
     `agreement` judges by pairs and triplets; `compare` tries many methods under one protocol and fits
     the best; `gate` decides whether a candidate may replace what serves today; `budget` says what more
-    labels would bring, and `clicks` makes judgements of a click log; `verification` says what thresholds
+    labels would bring, `compress` how few bytes an item needs, and `clicks` makes judgements of a click log; `verification` says what thresholds
     do. `plot_cmc`, `plot_precision`, `plot_roc`, `plot_det`, `plot_gains`, `plot_embedding`,
     `plot_history` and `plot_neighbours` (pictures of what queries find) draw.
 Use
@@ -67,6 +67,8 @@ _LAZY = {
     "Clicks": "labels",
     "compare": "comparison",
     "Comparison": "comparison",
+    "compress": "compression",
+    "Compression": "compression",
     "export": "exports",
     "gate": "release",
     "Gate": "release",

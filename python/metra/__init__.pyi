@@ -25,6 +25,10 @@ from .comparison import (
     Comparison as Comparison,
     compare as compare,
 )
+from .compression import (
+    Compression as Compression,
+    compress as compress,
+)
 from .evaluation import (
     Evaluation as Evaluation,
     Verification as Verification,

@@ -18,6 +18,12 @@ _SHARED = {
         "How mapped vectors are compared: ``euclid``, ``cosine`` or ``dot``. None or several are "
         "chosen among on the validation part; without one, the method's first is taken.",
     ),
+    "code": (
+        "str or None",
+        "How items are held in fewer bytes: ``f16``, ``int8``, ``int8-columns``, ``bits``, ``hamming``, ``sign``, "
+        "``itq``, ``pq:N`` or ``opq:N``; None for float32. Maps of some methods are trained for ``bits`` and "
+        "``int8``. `encode_items` gives the codes; `metra.compress` finds out which serve.",
+    ),
     "holdout": (
         "str or None",
         "What is new at use: ``identities``, ``rows``, ``queries``, ``items`` or ``none``; None asks "

@@ -38,6 +38,7 @@ except ImportError:  # scikit-learn before 1.6 has it as a method
 SHARED: dict[str, Any] = {
     "prepare": "none",
     "score_by": None,
+    "code": None,
     "holdout": None,
     "validation": 0.0,
     "test": 0.0,
@@ -230,13 +231,16 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             value = getattr(self, name)
             if value is not None:
                 settings[library_name(name)] = library_text(value)
+        if self.code is not None:
+            settings["code"] = str(self.code)
+        shared = ("prepare", "code")
         for name in self.grid or {}:
-            if name not in (*own, "prepare"):
+            if name not in (*own, *shared):
                 raise _metra.ParameterError(
-                    f"grid must name parameters ({', '.join(own)}, prepare), but has {name!r}"
+                    f"grid must name parameters ({', '.join([*own, *shared])}), but has {name!r}"
                 )
         grid = [
-            (name if name == "prepare" else library_name(name), [library_text(v) for v in values])
+            (name if name in shared else library_name(name), [library_text(v) for v in values])
             for name, values in (self.grid or {}).items()
         ]
         for name, values in grid:
@@ -329,6 +333,26 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Map items; see `transform`."""
         check_is_fitted(self)
         return self.model_.transform_items(self._vectors(X), names(cameras))
+
+    def encode_items(self, X: Any, cameras: Any = None) -> np.ndarray:
+        """The codes of items, where ``code`` says how they are held.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The vectors.
+        cameras : array-like of shape (n_samples,), optional
+            Camera of every row, where ``prepare`` needs it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, model_.item_bytes), uint8
+            Bits packed as by ``numpy.packbits``; of ``int8`` signed bytes, and the scale of the row as four bytes of a
+            float32 where rows have one. `transform_item` gives the vectors that codes stand for, and
+            `transform_query` what queries are compared with them by.
+        """
+        check_is_fitted(self)
+        return self.model_.encode_items(self._vectors(X), names(cameras))
 
     def transform_query(self, X: Any, cameras: Any = None) -> np.ndarray:
         """Map queries, which learners of a bilinear similarity map otherwise than items."""

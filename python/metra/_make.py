@@ -71,9 +71,7 @@ def from_model(model: Any, cls: type[MetricLearner] | None = None) -> MetricLear
     found = getattr(module, class_name(model.method))
     if cls is not None and not issubclass(found, cls):
         raise ValueError(f"expected a model of {cls.__name__}, but it is of {found.__name__}")
-    # How items are stored is the model's: estimators do not train for it.
-    own = {k: v for k, v in model.parameters.items() if k != "code"}
-    keywords = {parameter_name(k): python_value(v) for k, v in own.items()}
+    keywords = {parameter_name(k): python_value(v) for k, v in model.parameters.items()}
     estimator = found(**keywords, prepare=model.prepare, random_state=model.seed)
     estimator._learned(model)
     return estimator

@@ -342,4 +342,5 @@ def _set_parameters(estimator: Any) -> dict[str, str]:
         for key, value in estimator.get_params(deep=False).items()
         if key not in SHARED and value is not None and value != usual[key]
     }
-    return {library_name(key): library_text(value) for key, value in changed.items()}
+    settings = {library_name(key): library_text(value) for key, value in changed.items()}
+    return settings if estimator.code is None else {**settings, "code": str(estimator.code)}

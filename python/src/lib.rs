@@ -7,6 +7,7 @@ mod calibrate;
 mod check;
 mod clicks;
 mod compare;
+mod compress;
 mod errors;
 mod evaluate;
 mod export;
@@ -40,6 +41,7 @@ fn _metra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check::check, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;
     module.add_function(wrap_pyfunction!(compare::report_html, module)?)?;
+    module.add_function(wrap_pyfunction!(compress::compress, module)?)?;
     module.add_function(wrap_pyfunction!(gate::gate, module)?)?;
     module.add_function(wrap_pyfunction!(budget::label_budget, module)?)?;
     module.add_function(wrap_pyfunction!(clicks::clicks, module)?)?;

@@ -192,6 +192,18 @@ impl Model {
         self.0.chain.output_dim()
     }
 
+    /// How items are held in fewer bytes than f32 takes: f16, int8, int8-columns, bits, hamming or pq; None as f32.
+    #[getter]
+    fn code(&self) -> Option<&'static str> {
+        self.0.chain.code().map(|code| code.name())
+    }
+
+    /// Bytes of an item: of its code, or of its mapped vector in f32.
+    #[getter]
+    fn item_bytes(&self) -> usize {
+        self.0.chain.item_bytes()
+    }
+
     /// Names of the numbers in a mapped vector, where they have some: the attributes.
     #[getter]
     fn outputs(&self) -> Vec<String> {
@@ -339,6 +351,41 @@ impl Model {
         cameras: Option<Names>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         self.mapped_by(py, self.chain(), &x, Side::Item, cameras.as_ref())
+    }
+
+    /// The codes of items, of a model that holds them so: ``item_bytes`` bytes a row. Bits are packed as
+    /// ``numpy.packbits`` packs them; bytes of ``int8`` are signed (``.view("int8")``), followed by the scale of the
+    /// row as a little-endian float32 where rows have one; ``f16`` are little-endian halves.
+    #[pyo3(signature = (x, cameras=None))]
+    fn encode_items<'py>(
+        &self,
+        py: Python<'py>,
+        x: Given<'py>,
+        cameras: Option<Names>,
+    ) -> PyResult<Bound<'py, PyArray2<u8>>> {
+        let numbers = x.numbers()?;
+        let codes = work_on(py, numbers.count(), |stop| {
+            let Some(code) = self.chain().code() else {
+                let expected = "one that items are held in (code=... of the estimator)";
+                return Err(Error::parameter("the model's code", expected, "none"));
+            };
+            let uncoded = self.chain().clone().with_code(None)?;
+            let items = (Side::Item, cameras.as_ref());
+            let mapped = self.embedded(&uncoded, numbers, items, stop)?;
+            let mut codes = Vec::new();
+            code.encode(0, Embedding::space(&uncoded), mapped.rows(), &mut codes)?;
+            Ok(codes)
+        })?;
+        let bytes = self.item_bytes();
+        let shape = [codes.len() / bytes.max(1), bytes];
+        PyArray1::from_vec(py, codes).reshape(shape)
+    }
+
+    /// The same model over the first dimensions of mapped vectors alone, for maps whose first dimensions serve by
+    /// themselves (principal directions, ``nested`` training). What was measured of the whole is left out.
+    fn shortened(&self, dimensions: usize) -> PyResult<Self> {
+        let short = self.0.shortened(dimensions).map_err(raised)?;
+        Ok(Model(short))
     }
 
     /// Map queries.

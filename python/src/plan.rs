@@ -83,6 +83,13 @@ impl Plan {
         self.plan.items_stay()
     }
 
+    /// Where stored vectors are signs alone, what a sign stands for: plus or minus this in every dimension; None
+    /// otherwise.
+    #[getter]
+    fn sign_scale(&self) -> Option<f32> {
+        self.plan.sign_scale()
+    }
+
     /// What was taken from mapped vectors to keep their digits; to be kept beside what is stored.
     #[getter]
     fn centre<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {

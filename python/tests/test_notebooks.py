@@ -18,7 +18,7 @@ pytest.importorskip("ipykernel", reason="notebooks need ipykernel")
 pytest.importorskip("matplotlib", reason="notebooks need matplotlib")
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-NAMES = ["adapters", "compare", "re_identification", "relative_attributes", "thresholds"]
+NAMES = ["adapters", "codes", "compare", "re_identification", "relative_attributes", "thresholds"]
 
 # Files of METRA_DATA that each reads.
 FILES = {

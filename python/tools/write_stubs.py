@@ -26,6 +26,7 @@ TYPES = {
 SHARED_TYPES = {
     "prepare": "str",
     "score_by": "str | list[str] | None",
+    "code": "str | None",
     "holdout": "str | None",
     "validation": "float",
     "test": "float",

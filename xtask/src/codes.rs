@@ -179,7 +179,111 @@ pub fn codes_page(root: &Path) -> Result<String> {
             serde_json::from_str(&text).with_context(|| file.display().to_string())?;
         section(&mut page, set, &found)?;
     }
+    faiss_section(&mut page, root)?;
+    pgvector_section(&mut page, root)?;
     Ok(page)
+}
+
+/// A result that another program wrote, where it was run.
+fn read_result<T: serde::de::DeserializeOwned>(root: &Path, name: &str) -> Result<Option<T>> {
+    let file = root.join("docs/results/data").join(name);
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        return Ok(None);
+    };
+    let found = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    Ok(Some(found))
+}
+
+#[derive(Deserialize)]
+struct Faiss {
+    faiss: String,
+    base: (f64, f64),
+    codes: Vec<FaissCode>,
+}
+
+#[derive(Deserialize)]
+struct FaissCode {
+    factory: String,
+    bytes: usize,
+    map: f64,
+    #[serde(rename = "p@1")]
+    p_at_1: f64,
+}
+
+fn faiss_section(page: &mut String, root: &Path) -> Result<()> {
+    let Some(found) = read_result::<Faiss>(root, "codes_faiss.json")? else {
+        return Ok(());
+    };
+    writeln!(
+        page,
+        "\n## FAISS's own codes on CLINC150\n\nThe same split as above, by FAISS {} (`python benches/peers/codes.py \
+         $METRA_DATA docs/results/data/codes_faiss.json`); the vectors as they are give map {:.4} and p@1 {:.4}.\n\n\
+         | factory | bytes | map | p@1 |\n| --- | --- | --- | --- |",
+        found.faiss, found.base.0, found.base.1
+    )?;
+    for code in &found.codes {
+        let (factory, bytes) = (&code.factory, code.bytes);
+        writeln!(
+            page,
+            "| {factory} | {bytes} | {:.4} | {:.4} |",
+            code.map, code.p_at_1
+        )?;
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Pgvector {
+    server: String,
+    items: u64,
+    queries: u64,
+    rescored: usize,
+    ways: Vec<PgvectorWay>,
+}
+
+#[derive(Deserialize)]
+struct PgvectorWay {
+    way: String,
+    evaluated: f64,
+    served: f64,
+    index_bytes: u64,
+    index_seconds: f64,
+    per_second: f64,
+    least: f64,
+    most: f64,
+}
+
+fn pgvector_section(page: &mut String, root: &Path) -> Result<()> {
+    let Some(found) = read_result::<Pgvector>(root, "codes_pgvector.json")? else {
+        return Ok(());
+    };
+    writeln!(
+        page,
+        "\n## Bits in PostgreSQL\n\n{}, {} items of 384 dimensions (the training part of CLINC150, and mixtures of two of its \
+         rows that are relevant to nothing), {} test queries, HNSW with `ef_search` {} and as many answers rescored. \
+         Evaluated is nDCG@10 by `metra eval`, which compares with every item: of the vectors in f32 for the first two \
+         lines, of the model with its code for the last. One connection on a shared machine of two cores, the searches \
+         in turns. Made by `python benches/pgvector_codes.py METRA ADDRESS docs/results/data/codes_pgvector.json`; [how \
+         to](../guide/postgres.md#bits).\n\n\
+         | | evaluated | by pgvector | index, MB | built in, s | searches per second (least, most) |\n\
+         | --- | --- | --- | --- | --- | --- |",
+        found.server, found.items, found.queries, found.rescored
+    )?;
+    for way in &found.ways {
+        writeln!(
+            page,
+            "| {} | {:.4} | {:.4} | {:.0} | {:.0} | {:.0} ({:.0}, {:.0}) |",
+            way.way,
+            way.evaluated,
+            way.served,
+            way.index_bytes as f64 / 1e6,
+            way.index_seconds,
+            way.per_second,
+            way.least,
+            way.most
+        )?;
+    }
+    Ok(())
 }
 
 fn section(page: &mut String, set: &Set, found: &Found) -> Result<()> {

@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Deploy",
         &[
-            "embed", "search", "plan", "index", "export", "push", "pull", "models",
+            "embed", "search", "shorten", "plan", "index", "export", "push", "pull", "models",
         ],
     ),
     ("Images", &["features", "sheets", "attributes", "pages"]),

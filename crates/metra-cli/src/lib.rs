@@ -69,6 +69,8 @@ enum Verb {
     Embed(commands::embed::Embed),
     /// Rank items for queries
     Search(commands::search::Search),
+    /// Write a model of the first dimensions of its map alone
+    Shorten(commands::shorten::Shorten),
     /// Show how a vector store can serve a model, and verify it
     Plan(commands::plan::PlanVerb),
     /// Write an index of mapped items, to search without a vector store
@@ -156,6 +158,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Inspect(verb) => verb.run(common).map(done),
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
+        Verb::Shorten(verb) => verb.run(common).map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),

@@ -236,9 +236,12 @@ class Collection(ABC):
         assert plan is not None
         # Cameras' means are taken before the map: what is left lies around the origin already.
         if not plan.items_stay and self.model.cameras is None:
-            plan = self._plan = plan.centred_on(items.first)
+            plan = self._plan = self._centred(plan, items)
         self._written = Written.of(self._model_digest, self.model.method, plan, items.kind)
         return self._written
+
+    def _centred(self, plan: Plan, items: Items) -> Plan:
+        return plan.centred_on(items.first)
 
     def _check_writable(self) -> None:
         if self._keep_items:

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._metra import ParameterError
+from .._metra import ParameterError, Plan
 from ._collection import Collection, synchronous
 from ._rows import Batch, Items
 from ._written import Found, StoreError, Written
 
 # What a column holds at most, and what an index of pgvector takes, by the column's type.
-MOST_DIMENSIONS = {"vector": 16_000, "halfvec": 16_000}
-MOST_INDEXED = {"vector": 2_000, "halfvec": 4_000}
+MOST_DIMENSIONS = {"vector": 16_000, "halfvec": 16_000, "bit": None}
+MOST_INDEXED = {"vector": 2_000, "halfvec": 4_000, "bit": 64_000}
 
 _OPERATOR = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}
 
@@ -60,6 +60,7 @@ def open(
     vector_column: str = "embedding",
     column_type: str = "vector",
     index: str | None = None,
+    rescore: int = 100,
 ) -> Collection:
     """A column of a table for a model; the first `Collection.write` makes it.
 
@@ -80,11 +81,14 @@ def open(
         Schema of the table; without it the connection's search path decides.
     id_column, vector_column : str
         The columns. Names are quoted: they mean what they say, capitals included.
-    column_type : {"vector", "halfvec"}, default="vector"
-        Type of a new column. Halves keep three digits: nearly equal scores change places.
+    column_type : {"vector", "halfvec", "bit"}, default="vector"
+        Type of a new column. Halves keep three digits: nearly equal scores change places. Bits are for models with a
+        code of bits (``code="bits"`` or ``"hamming"`` of the estimator).
     index : {"hnsw"}, optional
         Make an index by the plan's distance when items are written, if there is none. It takes up
-        to 2,000 dimensions (4,000 of ``halfvec``), and search is approximate from then on.
+        to 2,000 dimensions (4,000 of ``halfvec``, 64,000 of ``bit``), and search is approximate from then on.
+    rescore : int, default=100
+        First answers by the Hamming distance of bits that are put into the model's own order.
 
     Returns
     -------
@@ -93,11 +97,13 @@ def open(
     """
     connection = synchronous(connection, "a psycopg.Connection")
     if column_type not in MOST_DIMENSIONS:
-        raise ParameterError(f"column_type must be vector or halfvec, but is {column_type!r}")
+        raise ParameterError(f"column_type must be vector, halfvec or bit, but is {column_type!r}")
+    if rescore < 1:
+        raise ParameterError(f"rescore must be at least 1, but is {rescore}")
     if index not in (None, "hnsw"):
         raise ParameterError(f"index must be 'hnsw' or None, but is {index!r}")
     column = _Column(
-        model, connection, schema, table, (id_column, vector_column), column_type, index,
+        model, connection, schema, table, (id_column, vector_column), column_type, index, rescore,
         distance=distance, keep_items=keep_items,
     )
     return column.opened()
@@ -115,6 +121,7 @@ class _Column(Collection):
         columns: tuple[str, str],
         column_type: str,
         index: str | None,
+        rescore: int,
         **options: Any,
     ) -> None:
         from psycopg import sql
@@ -132,7 +139,7 @@ class _Column(Collection):
         self._names = columns
         parts = table.split(".")
         self._dotted = (parts[0], parts[1]) if schema is None and len(parts) == 2 else None
-        self._new_type, self._index = column_type, index
+        self._new_type, self._index, self._rescore = column_type, index, rescore
         # What is there: types and comments of the table's columns, and the type of the vectors.
         self._columns: dict[str, tuple[str, str | None]] = {}
         self._type: str | None = None
@@ -239,10 +246,23 @@ class _Column(Collection):
         if vector_column in self._columns:
             kind = self._columns[vector_column][0]
             # With a schema before it where the extension is not on the search path.
-            shape = re.fullmatch(r"(?:.*\.)?(vector|halfvec)(?:\(\d+\))?", kind)
+            shape = re.fullmatch(r"(?:.*\.)?(vector|halfvec|bit)(?:\(\d+\))?", kind)
             if shape is None:
-                raise StoreError(f"expected vector or halfvec in {self._name}, but found {kind}")
+                raise StoreError(f"expected vector, halfvec or bit in {self._name}, but found {kind}")
             self._type = shape[1]
+
+    def _look(self) -> Found | None:
+        found = super()._look()
+        if (self._type or self._new_type) == "bit" and self._plan is not None and self._plan.sign_scale is None:
+            raise ParameterError(
+                "column_type 'bit' must be for a model with a code of bits (code='bits' of the estimator), but this "
+                f"one has the code {self.model.code}"
+            )
+        return found
+
+    def _centred(self, plan: Plan, items: Items) -> Plan:
+        # Signs have no free origin.
+        return plan if (self._type or self._new_type) == "bit" else super()._centred(plan, items)
 
     def _is_unique(self) -> bool:
         """Whether an identifier means one row."""
@@ -293,7 +313,8 @@ class _Column(Collection):
         with self._connection.cursor() as cursor, cursor.copy(copied) as copy:
             for batch in batches:
                 for name, row, about in zip(batch.ids, batch.vectors, batch.metadata):
-                    copy.write_row((name, _text(row), *about.values()))
+                    text = _bits(row) if self._type == "bit" else _text(row)
+                    copy.write_row((name, text, *about.values()))
         parts["changes"] = comma.join(
             sql.SQL("{0} = {1}.{0}").format(sql.Identifier(name), arriving) for name in columns[1:]
         )
@@ -335,7 +356,7 @@ class _Column(Collection):
 
     def _make_index(self) -> None:
         """An index by the plan's distance, if there is none."""
-        operators = f"{self._type}_{self.plan.distance}_ops"
+        operators = "bit_hamming_ops" if self._type == "bit" else f"{self._type}_{self.plan.distance}_ops"
         there = self._ask(
             "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
             "JOIN pg_am ON pg_am.oid = relam JOIN pg_opclass ON pg_opclass.oid = indclass[0] "
@@ -360,9 +381,13 @@ class _Column(Collection):
             # Rows that were replaced or do not pass the filter are in an index, too: go on until
             # there are k others.
             self._ask("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
-        if k > _USUAL_SEARCH:
-            more = str(min(k, _MOST_SEARCH))
+        bits = self._type == "bit"
+        first = max(k, self._rescore) if bits else k
+        if first > _USUAL_SEARCH:
+            more = str(min(first, _MOST_SEARCH))
             self._ask("SELECT set_config('hnsw.ef_search', %s, true)", [more])
+        if bits:
+            return [self._nearest_bits(row, k, None if exact else first, condition) for row in vectors]
         found = [
             self._ask(
                 "SELECT {id}, {vector} {operator} {asked}::{kind} FROM {table} "
@@ -377,6 +402,43 @@ class _Column(Collection):
             for row in vectors
         ]
         return [[(name, _score(away, distance)) for name, away in row] for row in found]
+
+    def _nearest_bits(
+        self, query: NDArray[np.float32], k: int, first: int | None, condition: Any
+    ) -> list[tuple[Any, float]]:
+        """Of the first by Hamming distance, or of all rows, the nearest by the query's numbers."""
+        if first is None:
+            source = "{table} WHERE {vector} IS NOT NULL AND {condition}"
+        else:
+            source = (
+                "(SELECT {id}, {vector} FROM {table} WHERE {vector} IS NOT NULL AND {condition} "
+                "ORDER BY {vector} <~> binary_quantize({asked}::vector)::{bits} LIMIT {first}) AS first"
+            )
+        # Bits become the numbers 0 and 1 by way of their text.
+        rows = self._ask(
+            "SELECT {id}, string_to_array({vector}::text, NULL)::real[]::vector <#> {asked}::vector AS away "
+            f"FROM {source} ORDER BY away LIMIT {{k}}",
+            asked=self._sql.Literal(_text(query)),
+            bits=self._sized("bit", len(query)),
+            condition=condition,
+            first=self._sql.Literal(first),
+            k=self._sql.Literal(k),
+        ).fetchall()
+        scale = self.plan.sign_scale
+        assert scale is not None
+        # Away is minus the sum of the query's numbers where a bit is set; items are scale * (2 bit - 1).
+        asked = query.astype(np.float64)
+        own, length = float(asked @ asked), scale * scale * len(query)
+
+        def score(away: float) -> float:
+            product = -scale * (2.0 * away + float(asked.sum()))
+            return {
+                "l2": own + length - 2.0 * product,
+                "ip": -product,
+                "cosine": -product / (own * length) ** 0.5,
+            }[self.plan.distance]
+
+        return [(name, score(away)) for name, away in rows]
 
     def _remove(self, ids: list[Any]) -> None:
         kind = self._sql.SQL(self._columns[self._names[0]][0])
@@ -401,6 +463,10 @@ class _Column(Collection):
     def _sized(self, kind: str, dimension: int) -> Any:
         sized = self._sql.SQL("{}({})")
         return sized.format(self._sql.Identifier(kind), self._sql.Literal(dimension))
+
+
+def _bits(row: NDArray[np.float32]) -> str:
+    return "".join("1" if value > 0 else "0" for value in row.tolist())
 
 
 def _text(row: NDArray[np.float32]) -> str:

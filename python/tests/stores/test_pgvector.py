@@ -109,6 +109,12 @@ def store(address):
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
 
 
+def _saved(learned, folder):
+    path = folder / "model.safetensors"
+    learned.save(path)
+    return path
+
+
 class TestPgvector(StoreSuite):
     section = "PostgreSQL with pgvector"
 
@@ -206,6 +212,29 @@ class TestPgvector(StoreSuite):
         hits = [len({*a} & {*b}) for a, b in zip(ids.tolist(), exact.tolist())]
         assert np.mean(hits) > 0.8 * K
 
+    @pytest.mark.parametrize("score, code", [("euclid", "bits"), ("cosine", "bits"), ("cosine", "hamming")])
+    def test_bits(self, store, address, score, code, tmp_path):
+        random = np.random.default_rng(2)
+        X, Q = (random.normal(size=(rows, 24)).astype(np.float32) for rows in (400, 20))
+        y = np.arange(400) % 8
+        learned = metra.SupCon(n_components=20, steps=20, code=code, score_by=score).fit(X, y)
+        docs = pgvector.open(learned, store.connection, "docs", column_type="bit", index="hnsw", rescore=200)
+        plan = docs.write(np.arange(400), X)
+        assert plan.sign_scale is not None and plan.centre is None
+        stored = store.run("SELECT embedding::text FROM docs WHERE id = 3")[0][0]
+        assert stored == "".join("01"[int(v > 0)] for v in learned.transform(X[3:4])[0])
+        truth, scores = learned.search(Q, X, K)
+        for exact in (True, False):
+            _, found = docs.search(Q, k=K, exact=exact)
+            # Items of equal bits are equally near: distances say whether the right ones were found.
+            assert np.mean(np.isclose(found, scores, rtol=1e-4, atol=1e-4)) > (0.99 if exact else 0.9)
+        # The command reads what Python wrote, and the other way round.
+        again = pgvector.open(metra.load(_saved(learned, tmp_path)), store.connection, "docs")
+        assert np.allclose(again.search(Q, k=K, exact=True)[1], docs.search(Q, k=K, exact=True)[1])
+        plain = metra.Lda(n_components=4).fit(X, y)
+        with pytest.raises(metra.ParameterError, match="a code of bits"):
+            pgvector.open(plain, store.connection, "others", column_type="bit")
+
     def test_limits_of_an_index(self, store):
         random = np.random.default_rng(3)
         X, y = random.normal(size=(60, 2100)).astype(np.float32), np.arange(60) % 3
@@ -221,7 +250,7 @@ class TestPgvector(StoreSuite):
         few = [0], made.items[:1]
         with pytest.raises(StoreError, match="columns are id, text, embedding"):
             store.write(models["warca"], "docs", *few, id_column="name")
-        with pytest.raises(StoreError, match="vector or halfvec .* but found text"):
+        with pytest.raises(StoreError, match="vector, halfvec or bit .* but found text"):
             store.write(models["warca"], "docs", *few, vector_column="text")
         with pytest.raises(ValueError, match="column_type"):
             store.write(models["warca"], "docs", *few, column_type="bit")

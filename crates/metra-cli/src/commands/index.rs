@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Write an index of mapped items, to search without a vector store.
 ///
 /// Up to a million items search is exact. Beyond, or with --approximate, a graph finds candidates,
-/// which are then ranked by the metric itself.
+/// which are then ranked by the metric itself. Items of a model with a code are held as codes.
 #[derive(Args)]
 pub(crate) struct Index {
     /// The model file
@@ -38,6 +38,9 @@ pub(crate) struct Index {
     /// An index of the same model whose items are put in front of these; it stays as it is
     #[arg(long, value_name = "DIR")]
     add_to: Option<PathBuf>,
+    /// Of a model with a code, keep the vectors before it on disk, too, and put first answers in order by them
+    #[arg(long)]
+    rescore: bool,
     /// Build a graph, however few the items are
     #[arg(long, conflicts_with = "exact")]
     approximate: bool,
@@ -75,6 +78,10 @@ struct Done {
     items: u64,
     dim: usize,
     score: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    rescored: bool,
     graph: Option<GraphFacts>,
     bytes: u64,
     output: PathBuf,
@@ -84,7 +91,20 @@ impl Index {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
         let name = self.model.display().to_string();
+        let code = model.chain.code();
+        ensure!(
+            code.is_some() || !self.rescore,
+            "--rescore is for models with a code (metra train --code), but {name} has none: its answers are by the \
+             vectors themselves"
+        );
+        ensure!(
+            code.is_none() || !self.approximate,
+            "--approximate is for models without a code: a graph has its own copy of the vectors in f32"
+        );
         let mut writer = IndexWriter::create(&self.output, &model, &name)?;
+        if self.rescore {
+            writer = writer.keep_vectors()?;
+        }
         let mut reporter = Reporter::new();
         let former = match &self.add_to {
             Some(folder) => Some(self.former(folder, &model, &mut writer, &mut reporter)?),
@@ -97,8 +117,9 @@ impl Index {
         let all = writer.rows() + rows;
         reporter.start("map");
         let corpus = items.table.corpus.as_ref();
+        let uncoded = model.chain.clone().with_code(None)?;
         for_each_embedded(
-            &model.chain,
+            &uncoded,
             Side::Item,
             corpus,
             groups.as_ref(),
@@ -148,7 +169,7 @@ impl Index {
             build_effort: self.effort,
             parallel: self.parallel,
         };
-        let graph = self.wants_graph(all).then_some(&settings);
+        let graph = (model.chain.code().is_none() && self.wants_graph(all)).then_some(&settings);
         let manifest = writer.finish(graph, &mut index_progress(&mut reporter))?;
         reporter.finish();
         self.say(&manifest, common)
@@ -164,11 +185,7 @@ impl Index {
     ) -> Result<LocalIndex> {
         let former = LocalIndex::open(folder, Verify::Digests, &mut index_progress(reporter))?;
         former.check_model(&self.model.display().to_string(), model)?;
-        let vectors = former.vectors();
-        vectors.scan(0..vectors.len(), &mut |_, rows| {
-            interrupt::check()?;
-            writer.push(rows)
-        })?;
+        writer.append(&former, &interrupt::check)?;
         Ok(former)
     }
 
@@ -192,6 +209,8 @@ impl Index {
             items: manifest.rows,
             dim: manifest.dim,
             score: manifest.space.clone(),
+            code: manifest.code.clone(),
+            rescored: self.rescore,
             graph: manifest.graph.clone(),
             bytes: manifest.files.values().map(|file| file.bytes).sum(),
             output: self.output.clone(),
@@ -199,12 +218,16 @@ impl Index {
         if common.json {
             return print::json(&done);
         }
-        let how = match &done.graph {
-            Some(graph) => format!(
+        let how = match (&done.graph, &done.code) {
+            (None, Some(code)) if done.rescored => {
+                format!("items as {code}, first answers by the vectors before it")
+            }
+            (None, Some(code)) => format!("items as {code}"),
+            (Some(graph), _) => format!(
                 "approximate search by a graph of {} connections",
                 graph.connections
             ),
-            None => "exact search".into(),
+            (None, None) => "exact search".into(),
         };
         print::line(&format!(
             "{} items of {} numbers in {} ({} MB), compared by {}: {how}",

@@ -35,6 +35,7 @@ pub(crate) mod search;
 pub(crate) mod shard;
 #[cfg(feature = "images")]
 pub(crate) mod sheets;
+pub(crate) mod shorten;
 pub(crate) mod train;
 
 #[cfg(not(feature = "cluster"))]

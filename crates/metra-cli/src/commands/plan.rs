@@ -30,7 +30,7 @@ pub(crate) struct PlanVerb {
     /// The store: any, pgvector, faiss, lancedb, qdrant, milvus or chroma
     #[arg(long, default_value = "any")]
     store: Store,
-    /// How the store keeps numbers (pgvector: vector or halfvec)
+    /// How the store keeps numbers (pgvector: vector, halfvec or bit)
     #[arg(long = "type", value_name = "TYPE")]
     element: Option<String>,
     /// Search exactly: an index's limits on dimensions do not count
@@ -88,8 +88,8 @@ impl PlanVerb {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         let model = Model::load(&self.model)?;
         let element = self.store.element(self.element.as_deref())?;
-        let mut constraints = self.constraint_args.constraints(self.store.distances)?;
-        constraints.most_dimensions = element.most(!self.no_index);
+        let constraints = self.constraint_args.constraints(self.store.distances)?;
+        let mut constraints = element.constrain(!self.no_index, constraints);
         // Of metrics that no store has, candidates are better than nothing, and it is said.
         constraints.candidates = true;
         let survey = Plan::survey(&model, &constraints)?;
@@ -255,7 +255,7 @@ fn way(found: &PlanReport, element: &Element) -> Strategy {
         way: found.way.to_string(),
         distance: plan.map(|plan| plan.distance().to_string()),
         dimensions: plan.map(Plan::item_dim),
-        bytes: plan.map(|plan| plan.item_dim() * element.bytes),
+        bytes: plan.map(|plan| element.bytes(plan.item_dim())),
         items_stay: plan.map(Plan::items_stay),
         exact: plan.map(|plan| plan.ranks_again().is_none()),
         refusal: found.refusal.clone(),

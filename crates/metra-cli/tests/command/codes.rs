@@ -176,3 +176,111 @@ fn codes_that_do_not_exist_or_fit_are_refused() {
     let refused = folder.refused("export m.safetensors --side item -o map.npy", &[]);
     assert!(refused.contains("codes"), "{refused}");
 }
+
+#[test]
+fn an_index_holds_codes_and_rescores() {
+    let (folder, digits) = (Folder::new(), digits());
+    let train = "--label label --method supcon --rank 32 --set steps=60 --seed 3";
+    let train = format!("train {digits} {train}");
+    folder.good(&format!("{train} --code bits -o m.safetensors"), &[]);
+    let index = format!("index m.safetensors {digits} --label label");
+    let done = folder.json(&format!("{index} -o codes"), &[]);
+    let items = done["items"].as_u64().unwrap();
+    assert_eq!(done["code"], "bits");
+    let size = |path: &str| folder.path(path).metadata().unwrap().len();
+    assert_eq!(size("codes/codes.u8"), 4 * items);
+    assert!(!folder.path("codes/vectors.f32").exists());
+    folder.good(&format!("{index} --rescore -o both"), &[]);
+    assert_eq!(size("both/vectors.f32"), 4 * 32 * items);
+
+    let search = |place: &str, more: &str| {
+        let query = format!("search m.safetensors {place} --query {digits} -k 5 {more}");
+        folder.json(&query, &[])
+    };
+    let scores = |found: &serde_json::Value| -> Vec<f64> {
+        let queries = found.as_array().unwrap().iter();
+        let items = queries.flat_map(|query| query["items"].as_array().unwrap());
+        items
+            .map(|item| item["dissimilarity"].as_f64().unwrap())
+            .collect()
+    };
+    // By the file and by the index, all items are seen as their codes stand for them.
+    let (in_file, exact) = (search(&digits, ""), search("codes", "--exact"));
+    assert_eq!(scores(&in_file), scores(&exact));
+    let usual = search("codes", "");
+    let same = (scores(&usual).iter().zip(scores(&exact)))
+        .filter(|(a, b)| **a == *b)
+        .count();
+    assert!(same as f64 > 0.9 * scores(&exact).len() as f64, "{same}");
+    // A row is its own nearest by the vectors before their code, at distance 0 or cosine 1.
+    let rescored = search("both", "--rescore 200");
+    let first = |query: &serde_json::Value| query["items"][0]["item"] == query["query"];
+    let own = rescored
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|query| first(query))
+        .count();
+    assert!(own as u64 > items * 9 / 10, "{own}");
+
+    for (arguments, said) in [
+        (
+            format!("{index} --approximate -o x"),
+            "its own copy of the vectors",
+        ),
+        (
+            format!("search m.safetensors codes --query {digits} --effort 9"),
+            "--rescore",
+        ),
+        (
+            format!("{index} --rescore --add-to codes -o x"),
+            "no vectors to rescore by",
+        ),
+    ] {
+        let refused = folder.refused(&arguments, &[]);
+        assert!(refused.contains(said), "{refused}");
+    }
+    folder.good(&format!("{train} -o plain.safetensors"), &[]);
+    let refused = folder.refused(
+        &format!("index plain.safetensors {digits} --rescore -o x"),
+        &[],
+    );
+    assert!(refused.contains("has none"), "{refused}");
+    assert!(!folder.path("x").exists());
+}
+
+#[test]
+fn the_first_dimensions_of_nested_training_serve_by_themselves() {
+    let (folder, digits) = (Folder::new(), digits());
+    let mut values = Vec::new();
+    for nested in [0, 4] {
+        let train = "--label label --method supcon --rank 32 --set steps=150 --seed 3 --score cosine --code bits";
+        let train =
+            format!("train {digits} {train} --set nested={nested} -o m{nested}.safetensors");
+        folder.good(&train, &[]);
+        let shorten =
+            format!("shorten m{nested}.safetensors --dimensions 8 -o s{nested}.safetensors");
+        let done = folder.json(&shorten, &[]);
+        assert_eq!(
+            (done["dimensions"].as_u64(), done["item_bytes"].as_u64()),
+            (Some(8), Some(1))
+        );
+        let whole = Model::load(folder.path(&format!("s{nested}.safetensors"))).unwrap();
+        assert!(whole.origin.held_out.is_none() && whole.origin.parameters["rank"] == "8");
+        let found = folder.json(
+            &format!("eval s{nested}.safetensors {digits} --label label --measures map"),
+            &[],
+        );
+        values.push(found["measures"]["map"].as_f64().unwrap());
+    }
+    assert!(values[1] > values[0] + 0.05, "{values:?}");
+    let refused = folder.refused(
+        "shorten m4.safetensors --dimensions 33 -o x.safetensors",
+        &[],
+    );
+    assert!(refused.contains("1 to 32"), "{refused}");
+    let opq = "--label label --method lda --rank 8 --code opq:4 -o p.safetensors";
+    folder.good(&format!("train {digits} {opq}"), &[]);
+    let refused = folder.refused("shorten p.safetensors --dimensions 4 -o x.safetensors", &[]);
+    assert!(refused.contains("belong together"), "{refused}");
+}

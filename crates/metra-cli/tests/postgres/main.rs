@@ -4,6 +4,7 @@
 
 #![cfg(feature = "postgres")]
 
+mod codes;
 mod encryption;
 mod errors;
 mod families;

@@ -14,6 +14,8 @@ use std::path::Path;
 /// The manifest's file name.
 pub(super) const MANIFEST: &str = "index.json";
 pub(super) const VECTORS: &str = "vectors.f32";
+pub(super) const CODES: &str = "codes.u8";
+pub(super) const CODE: &str = "code.safetensors";
 pub(super) const IDS: &str = "ids.text";
 pub(super) const LABELS: &str = "labels.text";
 pub(super) const GRAPH: &str = "graph.usearch";
@@ -40,6 +42,9 @@ pub struct Manifest {
     pub dim: usize,
     /// The approximate graph; without one, search is exact.
     pub graph: Option<GraphFacts>,
+    /// The name of the code that items are held in, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Every other file of the folder.
     pub files: BTreeMap<String, FileMark>,
     /// BLAKE3 of all the rest of the manifest, hexadecimal. The first indexes have none.
@@ -115,6 +120,7 @@ impl Manifest {
             rows,
             dim,
             graph: None,
+            code: None,
             files: BTreeMap::new(),
             digest: None,
         }

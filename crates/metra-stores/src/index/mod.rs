@@ -3,6 +3,8 @@
 //! ```text
 //! index.json       what is in the folder, with lengths and digests of the other files
 //! vectors.f32      the mapped items, little-endian, row after row; mapped into memory at search
+//! codes.u8         the items as codes, where the model has one; vectors are then those before it, or absent
+//! code.safetensors what codes stand for, with them
 //! ids.text         what to call them, where they have names
 //! labels.text      their labels, where they have some
 //! graph.usearch    an approximate graph over them, where there is one
@@ -12,6 +14,7 @@
 //! candidates and [`metra::search::nearest_among`] puts them into the metric's own order. An index
 //! knows the model it was made with and refuses another.
 
+mod codes;
 #[cfg(feature = "index")]
 mod graph;
 #[cfg(not(feature = "index"))]
@@ -29,8 +32,9 @@ pub use settings::{BuildProgress, GraphSettings, Stage};
 pub use write::IndexWriter;
 
 use crate::{Error, Result};
+use codes::CodedIndex;
 use graph::Graph;
-use manifest::{GRAPH, IDS, LABELS, MANIFEST, VECTORS};
+use manifest::{CODE, CODES, GRAPH, IDS, LABELS, MANIFEST, VECTORS};
 use metra::data::{Corpus, MappedCorpus, RowId};
 use metra::internal::check_mapped;
 use metra::linalg::RowBuf;
@@ -60,11 +64,18 @@ const CANDIDATES: usize = 2;
 pub enum Ask {
     /// Every query against every item.
     Exact,
-    /// Through the graph, which keeps so many candidates on its way: more find more, and take longer.
+    /// Through the graph, which keeps so many candidates on its way: more find more, and take longer. Of codes, so many
+    /// first answers are ranked again: by the vectors before their code, or of bits by the query's numbers.
     Approximate {
         /// Candidates kept, `k` at least.
         effort: usize,
     },
+}
+
+/// What an index holds of its items.
+enum StoredItems {
+    Vectors(MappedCorpus),
+    Codes(Box<CodedIndex>),
 }
 
 /// An index, opened.
@@ -72,7 +83,7 @@ pub struct LocalIndex {
     folder: PathBuf,
     manifest: Manifest,
     space: Space,
-    vectors: MappedCorpus,
+    items: StoredItems,
     ids: Option<Texts>,
     labels: Option<Texts>,
     /// Where the graph is, if there is one, and the graph itself once a search has asked for it.
@@ -103,8 +114,6 @@ impl LocalIndex {
             let known = manifest.files.contains_key(name);
             known.then(|| folder.join(name))
         };
-        let vectors = named(VECTORS)
-            .ok_or_else(|| wrong(format!("expected a file {VECTORS}, but none is named")))?;
         let rows = usize::try_from(manifest.rows).map_err(|_| {
             let rows = manifest.rows;
             wrong(format!("{rows} items are more than this machine can map"))
@@ -114,7 +123,25 @@ impl LocalIndex {
             path.map(|path| Texts::open(&path, manifest.rows))
                 .transpose()
         };
-        let vectors = MappedCorpus::open(&vectors, 0, rows, manifest.dim)?;
+        let vectors = named(VECTORS)
+            .map(|path| MappedCorpus::open(&path, 0, rows, manifest.dim))
+            .transpose()?;
+        let codes = named(CODES).zip(named(CODE));
+        let items = match (codes, vectors) {
+            (Some((codes, code)), vectors) if manifest.code.is_some() => {
+                let shape = (manifest.rows, manifest.dim);
+                let coded = CodedIndex::open((&codes, &code), vectors, space, shape)?;
+                StoredItems::Codes(Box::new(coded))
+            }
+            (None, Some(vectors)) if manifest.code.is_none() => StoredItems::Vectors(vectors),
+            _ => {
+                let expected = match &manifest.code {
+                    Some(_) => format!("{CODES} and {CODE}"),
+                    None => VECTORS.to_owned(),
+                };
+                return Err(wrong(format!("expected {expected} among its files")));
+            }
+        };
         let (ids, labels) = (texts(IDS)?, texts(LABELS)?);
         let graph_file = named(GRAPH);
         if manifest.graph.is_some() != graph_file.is_some() {
@@ -127,7 +154,7 @@ impl LocalIndex {
             folder: folder.to_owned(),
             manifest,
             space,
-            vectors,
+            items,
             ids,
             labels,
             graph_file,
@@ -183,6 +210,9 @@ impl LocalIndex {
 
     /// How to search where nobody says: through the graph if there is one.
     pub fn usual(&self) -> Ask {
+        if let StoredItems::Codes(coded) = &self.items {
+            return coded.usual();
+        }
         match &self.graph_file {
             // Items made equally long lie in one more direction, and blocks order otherwise: the walk
             // needs to see more. Recall is in docs/guide/local-index.md.
@@ -196,25 +226,31 @@ impl LocalIndex {
         }
     }
 
-    /// The `k` items nearest to every query, which is mapped by the model; all where there are fewer.
+    /// The `k` items nearest to every query, which is mapped by the model, before its code if it has one; all where
+    /// there are fewer.
     pub fn search(&self, queries: &dyn Corpus, k: usize, ask: Ask) -> Result<Neighbours> {
+        let vectors = match &self.items {
+            StoredItems::Codes(coded) => return coded.search(queries, k, ask),
+            StoredItems::Vectors(vectors) => vectors,
+        };
         let effort = match ask {
-            Ask::Exact => return self.exact(queries, k),
+            Ask::Exact => return exact(self.space, queries, vectors, k),
             Ask::Approximate { effort } => effort,
         };
         let graph = self.graph()?;
-        if queries.dim() != self.vectors.dim() {
-            let (expected, given) = (self.vectors.dim(), queries.dim());
+        if queries.dim() != vectors.dim() {
+            let (expected, given) = (vectors.dim(), queries.dim());
             return Err(
                 metra::Error::shape("dimension of the mapped queries", expected, given).into(),
             );
         }
         // A walk that keeps most items is slower than looking at all of them in order.
-        if k == 0 || effort.max(k) as u64 >= self.vectors.len() / 2 {
-            return self.exact(queries, k);
+        if k == 0 || effort.max(k) as u64 >= vectors.len() / 2 {
+            return exact(self.space, queries, vectors, k);
         }
         let search = GraphSearch {
-            index: self,
+            space: self.space,
+            items: vectors,
             graph,
             queries,
             k,
@@ -238,13 +274,9 @@ impl LocalIndex {
         Ok(all)
     }
 
-    fn exact(&self, queries: &dyn Corpus, k: usize) -> Result<Neighbours> {
-        Ok(top_k(self.space, queries, &self.vectors, k, false)?)
-    }
-
-    /// The mapped items.
-    pub fn vectors(&self) -> &dyn Corpus {
-        &self.vectors
+    /// Whether items are held as codes.
+    pub fn is_coded(&self) -> bool {
+        matches!(self.items, StoredItems::Codes(_))
     }
 
     /// Whether items have names of their own.
@@ -269,12 +301,17 @@ impl LocalIndex {
     }
 }
 
+fn exact(space: Space, queries: &dyn Corpus, items: &MappedCorpus, k: usize) -> Result<Neighbours> {
+    Ok(top_k(space, queries, items, k, false)?)
+}
+
 /// Items with their scores, the nearest first.
 type ScoredItems = Vec<(RowId, f32)>;
 
 /// A search through the graph.
 struct GraphSearch<'a> {
-    index: &'a LocalIndex,
+    space: Space,
+    items: &'a MappedCorpus,
     graph: &'a Graph,
     queries: &'a dyn Corpus,
     k: usize,
@@ -284,7 +321,7 @@ struct GraphSearch<'a> {
 impl GraphSearch<'_> {
     /// Answer the queries of a block.
     fn block(&self, first: RowId) -> Result<Vec<ScoredItems>> {
-        let (space, items) = (self.index.space, &self.index.vectors);
+        let (space, items) = (self.space, self.items);
         let numbers: Vec<RowId> = (first..self.queries.len().min(first + QUERIES)).collect();
         let (mut queries, mut buffer) = (RowBuf::empty(1), RowBuf::empty(1));
         self.queries.gather(&numbers, &mut queries)?;
@@ -311,7 +348,7 @@ impl GraphSearch<'_> {
             }
             // Parts of a graph can be out of reach of each other; then look at all items.
             let alone = metra::data::Subset::new(self.queries, vec![*number])?;
-            let exact = self.index.exact(&alone, self.k)?;
+            let exact = exact(space, &alone, items, self.k)?;
             answers.push(exact.ids.into_iter().zip(exact.scores).collect());
         }
         Ok(answers)
@@ -342,5 +379,7 @@ fn short(digest: &str) -> String {
     digest.chars().take(12).collect()
 }
 
+#[cfg(test)]
+mod codes_tests;
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,21 @@
 //! Writing an index: items one block after the other into a folder of another name, which takes its
 //! own name when all is there, so that a folder with the right name is always a whole index.
 
+use super::codes::write_code;
 use super::graph::Graph;
 use super::manifest::{
-    DigestedFile, FileMark, GRAPH, IDS, LABELS, Manifest, ModelMark, VECTORS, digest_file,
+    CODE, CODES, DigestedFile, FileMark, GRAPH, IDS, LABELS, Manifest, ModelMark, VECTORS,
+    digest_file,
 };
 use super::settings::{BuildProgress, GraphSettings, Stage};
 use super::texts::Texts;
+use super::{LocalIndex, StoredItems};
 use crate::bytes::little_endian;
 use crate::{Error, Result};
-use metra::data::MappedCorpus;
+use metra::data::{Corpus, MappedCorpus};
 use metra::internal::{AtomicFolder, check_mapped};
 use metra::linalg::Rows;
-use metra::model::{Embedding, Model, Space};
+use metra::model::{Code, Embedding, Model, Space};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,7 +23,9 @@ use std::path::Path;
 pub struct IndexWriter {
     /// Removed with all in it unless the index is finished.
     building: AtomicFolder,
-    vectors: DigestedFile,
+    /// Mapped items; of a model with a code those before it, where they are kept.
+    vectors: Option<DigestedFile>,
+    codes: Option<(Code, DigestedFile)>,
     files: BTreeMap<String, FileMark>,
     model: ModelMark,
     space: Space,
@@ -33,10 +38,22 @@ impl IndexWriter {
     /// a message will call the model.
     pub fn create(folder: &Path, model: &Model, name: &str) -> Result<Self> {
         let building = AtomicFolder::create(folder)?;
+        let file = |name: &str| DigestedFile::create(&building.path().join(name));
+        let mut files = BTreeMap::new();
+        let (codes, vectors) = match model.chain.code() {
+            None => (None, Some(file(VECTORS)?)),
+            Some(code) => {
+                let path = building.path().join(CODE);
+                write_code(&path, &model.chain)?;
+                files.insert(CODE.to_owned(), digest_file(&path, &mut |_| Ok(()))?);
+                (Some((code.clone(), file(CODES)?)), None)
+            }
+        };
         Ok(IndexWriter {
-            vectors: DigestedFile::create(&building.path().join(VECTORS))?,
+            vectors,
+            codes,
             building,
-            files: BTreeMap::new(),
+            files,
             model: ModelMark::of(name, model)?,
             space: model.chain.space(),
             dim: model.chain.output_dim(),
@@ -44,7 +61,15 @@ impl IndexWriter {
         })
     }
 
-    /// Append items, mapped by the model.
+    /// Keep the vectors before their code, too, so that first answers can be rescored by them.
+    pub fn keep_vectors(mut self) -> Result<Self> {
+        if self.vectors.is_none() {
+            self.vectors = Some(DigestedFile::create(&self.building.path().join(VECTORS))?);
+        }
+        Ok(self)
+    }
+
+    /// Append items, mapped by the model, before its code if it has one.
     pub fn push(&mut self, rows: Rows<'_>) -> metra::Result<()> {
         if rows.dim() != self.dim {
             return Err(metra::Error::shape(
@@ -53,6 +78,7 @@ impl IndexWriter {
                 rows.dim(),
             ));
         }
+        let first = self.rows;
         for row in rows.iter() {
             check_mapped(self.rows, row)?;
             if self.space == Space::Cosine && row.iter().all(|value| *value == 0.0) {
@@ -63,9 +89,53 @@ impl IndexWriter {
             }
             self.rows += 1;
         }
-        self.vectors
-            .write(&little_endian(rows.values()))
+        if let Some((code, file)) = &mut self.codes {
+            let mut bytes = Vec::new();
+            code.encode(first, self.space, rows, &mut bytes)?;
+            let path = self.building.path().join(CODES);
+            file.write(&bytes).map_err(|e| metra::Error::io(path, e))?;
+        }
+        self.write_vectors(rows)
+    }
+
+    fn write_vectors(&mut self, rows: Rows<'_>) -> metra::Result<()> {
+        let Some(file) = &mut self.vectors else {
+            return Ok(());
+        };
+        file.write(&little_endian(rows.values()))
             .map_err(|e| metra::Error::io(self.building.path().join(VECTORS), e))
+    }
+
+    /// Append the items of another index of the same model, as they are there; `stop` is asked between blocks.
+    pub fn append(
+        &mut self,
+        former: &LocalIndex,
+        stop: &dyn Fn() -> metra::Result<()>,
+    ) -> Result<()> {
+        let (coded, vectors) = match &former.items {
+            StoredItems::Vectors(vectors) => (None, Some(vectors)),
+            StoredItems::Codes(coded) => (Some(&coded.items), coded.vectors.as_ref()),
+        };
+        if coded.is_some() != self.codes.is_some() {
+            let problem = "expected the items as this model holds them (codes or vectors)";
+            return Err(Error::file(&former.folder, problem));
+        }
+        if self.vectors.is_some() && vectors.is_none() {
+            let problem = "has no vectors to rescore by: index with them, or leave them out here";
+            return Err(Error::file(&former.folder, problem));
+        }
+        if let (Some((_, file)), Some(coded)) = (&mut self.codes, coded) {
+            let path = self.building.path().join(CODES);
+            file.write(coded.codes()).map_err(|e| Error::io(&path, e))?;
+        }
+        if let Some(vectors) = vectors {
+            vectors.scan(0..vectors.len(), &mut |_, rows| {
+                stop()?;
+                self.write_vectors(rows)
+            })?;
+        }
+        self.rows += former.manifest.rows;
+        Ok(())
     }
 
     /// Number of items so far.
@@ -102,12 +172,22 @@ impl IndexWriter {
         if self.rows == 0 {
             return Err(metra::Error::Data("there is no item to index".into()).into());
         }
-        let path = self.building.path().join(VECTORS);
-        let written = self.vectors.finish().map_err(|e| Error::io(&path, e))?;
-        self.files.insert(VECTORS.to_owned(), written);
         let mut manifest = Manifest::new(self.model, self.space, self.rows, self.dim);
+        manifest.code = (self.codes.as_ref()).map(|(code, _)| code.name().to_owned());
+        let path = self.building.path().join(VECTORS);
+        let codes = self.codes.map(|(_, file)| (CODES, file));
+        let vectors = self.vectors.map(|file| (VECTORS, file));
+        for (name, file) in codes.into_iter().chain(vectors) {
+            let written = file.finish();
+            let written = written.map_err(|e| Error::io(&self.building.path().join(name), e))?;
+            self.files.insert(name.to_owned(), written);
+        }
         if let Some(settings) = graph {
             settings.check()?;
+            if let Some(code) = &manifest.code {
+                let expected = format!("none over items as {code}: it has its own copy in f32");
+                return Err(metra::Error::parameter("the graph", expected, "asked for").into());
+            }
             let items = MappedCorpus::open(&path, 0, self.rows as usize, self.dim)?;
             let path = self.building.path().join(GRAPH);
             let facts = Graph::build(&path, self.space, &items, settings, progress)?;

@@ -9,7 +9,7 @@
 //! | `request`, `target`, `push`, `run`, `fill`, `index` | How does a model get into a live table? |
 //! | `lock_retry` | How does a statement get its lock without blocking others? |
 //! | `registry`, `swap` | Which model is searched, and how does that change? |
-//! | `pull`, `search` | How do vectors come out, and answers? |
+//! | `pull`, `search`, `stage` | How do vectors come out, and answers? |
 //!
 //! The client is a blocking one: a push waits for one server, and nothing else.
 
@@ -26,6 +26,7 @@ mod request;
 mod rows;
 mod run;
 mod search;
+mod stage;
 mod swap;
 mod table;
 mod target;
@@ -39,6 +40,7 @@ pub use push::Push;
 pub use registry::{PushedModel, PushedModels, models};
 pub use request::{PushSummary, Pushing};
 pub use search::{Hit, Search, Searching};
+pub use stage::SearchedColumn;
 pub use swap::{Swapped, Swapping, rollback, swap};
 pub use target::PushTarget;
 pub use vectors::VectorType;

@@ -146,7 +146,7 @@ struct PullStatements {
 
 impl PullStatements {
     fn new(table: &Table, what: &Pulling) -> Result<Self> {
-        let (vector, kind, dim) = table.vectors(&what.vector)?;
+        let (vector, kind, dim) = table.numbers(&what.vector)?;
         let mut whole = format!(" AND {} IS NOT NULL", table.ids(&what.id)?.quoted);
         for name in &what.columns {
             whole += &format!(" AND {} IS NOT NULL", table.column(name)?.quoted);

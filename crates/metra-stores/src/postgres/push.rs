@@ -60,7 +60,7 @@ impl<'a> Push<'a> {
             table = Table::inspect(&mut client, &what.table)?;
         }
         let registry = Registry::beside(&table)?;
-        let (from, ..) = table.vectors(&what.from)?;
+        let (from, ..) = table.numbers(&what.from)?;
         check_input(&table, what, from.record(&place(&table.name, &what.from))?)?;
         let ids = table.ids(&what.id)?;
         if !ids.unique {
@@ -80,7 +80,7 @@ impl<'a> Push<'a> {
             None => {
                 let kind = match &target {
                     PushTarget::Adopted => existing_type(&table, what)?.0,
-                    PushTarget::Stays => table.vectors(&what.from)?.1,
+                    PushTarget::Stays => table.numbers(&what.from)?.1,
                     _ => what.kind,
                 };
                 let mut plan = choose_plan(model, what, kind)?;
@@ -90,6 +90,7 @@ impl<'a> Push<'a> {
                     // Halves have three digits, which an origin far away would take.
                     VectorType::Halfvec if plan.items_stay() || sample.is_empty() => plan,
                     VectorType::Halfvec => plan.centred_on(&rows)?,
+                    VectorType::Bit => plan,
                 };
                 let record = Provenance::new(model, &plan, ids.is_whole())?;
                 (plan, record, kind)
@@ -101,7 +102,7 @@ impl<'a> Push<'a> {
             target
         };
         let (column, kind) = match (&target, &what.to) {
-            (PushTarget::Stays, _) => (what.from.clone(), table.vectors(&what.from)?.1),
+            (PushTarget::Stays, _) => (what.from.clone(), table.numbers(&what.from)?.1),
             (_, Some(to)) => (to.clone(), kind),
             (_, None) => {
                 return Err(

@@ -57,7 +57,7 @@ impl Chunk {
 
 impl RowStatements {
     pub(super) fn new(table: &Table, what: &Pushing, model: &Model) -> Result<Self> {
-        let (from, kind, dim) = table.vectors(&what.from)?;
+        let (from, kind, dim) = table.numbers(&what.from)?;
         let place = place(&table.name, &what.from);
         let expected = model.chain.input_dim();
         if let Some(dim) = dim.filter(|dim| *dim != expected) {

@@ -105,7 +105,9 @@ impl Table {
             let (name, typename, modifier): (String, String, i32) =
                 (row.get(0), row.get(2), row.get(3));
             let of_extension: bool = row.get(5);
-            let vectors = typename.parse::<VectorType>().ok().filter(|_| of_extension);
+            // Bits are a type of PostgreSQL itself, whatever the extension's schema.
+            let vectors = (typename.parse::<VectorType>().ok())
+                .filter(|kind| of_extension || *kind == VectorType::Bit);
             let column = Column {
                 quoted: identifier(&name)?,
                 kind: row.get(1),
@@ -143,16 +145,26 @@ impl Table {
         })
     }
 
-    /// A column of vectors.
+    /// A column of vectors, or of their signs.
     pub(super) fn vectors(&self, name: &str) -> Result<(&Column, VectorType, Option<usize>)> {
         let column = self.column(name)?;
         match column.vectors {
             Some((kind, dim)) => Ok((column, kind, dim)),
-            None => {
-                let problem = format!("expected vector or halfvec, but found {}", column.kind);
-                Err(Error::found(place(&self.name, name), problem))
-            }
+            None => Err(self.no_vectors(name, column)),
         }
+    }
+
+    /// A column of vectors that can be read as numbers.
+    pub(super) fn numbers(&self, name: &str) -> Result<(&Column, VectorType, Option<usize>)> {
+        match self.vectors(name)? {
+            (column, VectorType::Bit, _) => Err(self.no_vectors(name, column)),
+            found => Ok(found),
+        }
+    }
+
+    fn no_vectors(&self, name: &str, column: &Column) -> Error {
+        let problem = format!("expected vector or halfvec, but found {}", column.kind);
+        Error::found(place(&self.name, name), problem)
     }
 
     /// Rows that have an input vector and none in another column.
@@ -224,9 +236,12 @@ impl Extension {
         })
     }
 
-    /// A type, with its schema.
+    /// A type, with its schema. Without quotes `bit` would mean `bit(1)`.
     pub(super) fn kind(&self, kind: VectorType) -> String {
-        format!("{}.{kind}", self.schema)
+        match kind {
+            VectorType::Bit => r#"pg_catalog."bit""#.into(),
+            _ => format!("{}.{kind}", self.schema),
+        }
     }
 
     /// An operator, with its schema.

@@ -107,8 +107,8 @@ pub(super) fn check_plan(plan: &Plan, constraints: &PlanConstraints, place: &str
 pub(super) fn choose_plan(model: &Model, what: &Pushing, kind: VectorType) -> Result<Plan> {
     let constraints = PlanConstraints {
         keep_items: what.to.is_none(),
-        most_dimensions: kind.element().most(what.index),
         ..what.constraints.clone()
     };
+    let constraints = kind.element().constrain(what.index, constraints);
     Ok(Plan::choose_for_model(model, &constraints)?)
 }

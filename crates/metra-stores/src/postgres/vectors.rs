@@ -1,11 +1,11 @@
-//! Vectors as pgvector keeps them: `vector` (f32) and `halfvec` (f16), their limits, and their
+//! Vectors as pgvector keeps them: `vector` (f32), `halfvec` (f16) and `bit` (signs), their limits, and their
 //! binary form in messages: one array per batch.
 
 use super::failure::server_error;
 use crate::{Error, Result};
 use metra::linalg::Rows;
 use metra::model::{Distance, Element, Store};
-use pgvector::{HalfVector, Vector};
+use pgvector::{Bit, HalfVector, Vector};
 use postgres::Row;
 use postgres::types::ToSql;
 use std::fmt;
@@ -21,6 +21,8 @@ pub enum VectorType {
     Vector,
     /// 2 bytes per element: three digits, so that nearly equal scores change places.
     Halfvec,
+    /// 1 bit per element: its sign, for models with a code of bits. A type of PostgreSQL itself.
+    Bit,
 }
 
 impl VectorType {
@@ -37,12 +39,15 @@ impl VectorType {
 
     /// Bytes of a stored vector; pgvector has a head of 8.
     pub fn bytes(self, dim: usize) -> usize {
-        8 + dim * self.element().bytes
+        8 + self.element().bytes(dim)
     }
 
     /// The operators that an index is made for.
     pub(super) fn operators(self, distance: Distance) -> String {
-        format!("{self}_{distance}_ops")
+        match self {
+            VectorType::Bit => "bit_hamming_ops".into(),
+            _ => format!("{self}_{distance}_ops"),
+        }
     }
 }
 
@@ -51,6 +56,7 @@ impl fmt::Display for VectorType {
         f.write_str(match self {
             VectorType::Vector => "vector",
             VectorType::Halfvec => "halfvec",
+            VectorType::Bit => "bit",
         })
     }
 }
@@ -62,7 +68,8 @@ impl FromStr for VectorType {
         match name {
             "vector" => Ok(VectorType::Vector),
             "halfvec" => Ok(VectorType::Halfvec),
-            _ => Err(metra::Error::parameter("type", "vector or halfvec", name).into()),
+            "bit" => Ok(VectorType::Bit),
+            _ => Err(metra::Error::parameter("type", "vector, halfvec or bit", name).into()),
         }
     }
 }
@@ -80,6 +87,7 @@ pub(super) fn score(distance: Distance, given: f64) -> f32 {
 pub(super) enum VectorParameters {
     Vector(Vec<Vector>),
     Halfvec(Vec<HalfVector>),
+    Bit(Vec<Bit>),
 }
 
 impl VectorParameters {
@@ -89,6 +97,10 @@ impl VectorParameters {
             VectorType::Vector => VectorParameters::Vector(
                 rows.iter().map(|row| Vector::from(row.to_vec())).collect(),
             ),
+            VectorType::Bit => {
+                let signs = |row: &[f32]| row.iter().map(|v| *v > 0.0).collect::<Vec<_>>();
+                VectorParameters::Bit(rows.iter().map(|row| Bit::new(&signs(row))).collect())
+            }
             VectorType::Halfvec => {
                 for (number, row) in rows.iter().enumerate() {
                     if let Some(value) = row.iter().find(|v| v.abs() > LARGEST_HALF) {
@@ -111,6 +123,7 @@ impl VectorParameters {
         match self {
             VectorParameters::Vector(all) => all,
             VectorParameters::Halfvec(all) => all,
+            VectorParameters::Bit(all) => all,
         }
     }
 
@@ -119,6 +132,7 @@ impl VectorParameters {
         match self {
             VectorParameters::Vector(all) => all.iter().map(|one| one as _).collect(),
             VectorParameters::Halfvec(all) => all.iter().map(|one| one as _).collect(),
+            VectorParameters::Bit(all) => all.iter().map(|one| one as _).collect(),
         }
     }
 }
@@ -140,6 +154,9 @@ pub(super) fn decode_vector(
         VectorType::Halfvec => {
             let found: HalfVector = row.try_get(at).map_err(|e| server_error(place, &e))?;
             out.extend(found.as_slice().iter().map(|v| v.to_f32()));
+        }
+        VectorType::Bit => {
+            return Err(Error::found(place, "expected numbers, but found bits"));
         }
     }
     Ok(out.len() - before)
@@ -166,10 +183,13 @@ mod tests {
 
     #[test]
     fn names_limits_and_scores() {
-        for kind in [VectorType::Vector, VectorType::Halfvec] {
+        for kind in [VectorType::Vector, VectorType::Halfvec, VectorType::Bit] {
             assert_eq!(kind.to_string().parse::<VectorType>().unwrap(), kind);
         }
-        assert!("bit".parse::<VectorType>().is_err());
+        assert!("sparsevec".parse::<VectorType>().is_err());
+        let operators = VectorType::Bit.operators(Distance::SquaredL2);
+        assert_eq!(operators, "bit_hamming_ops");
+        assert_eq!(VectorType::Bit.bytes(61), 16);
         assert_eq!(
             VectorType::Halfvec.operators(Distance::SquaredL2),
             "halfvec_l2_ops"

@@ -30,8 +30,8 @@ mod verdicts;
 pub use budget::{BudgetCurve, BudgetFound, BudgetPoint, Forecast, LabelBudget};
 pub use classifier::Classifier;
 pub use compress::{
-    CodeTrial, CompressSettings, Compressed, CompressionPoint, CompressionResult, ValidationValue,
-    neighbour_dataset,
+    CodeTrial, CompressSettings, Compressed, CompressionPoint, CompressionResult, NEIGHBOURS,
+    ValidationValue, neighbour_dataset,
 };
 pub use data_summary::{ClassSizes, DataSummary, Norms, RankedAsIs};
 pub use definition::{Claim, ComparedMethod, Experiment};

@@ -9,13 +9,14 @@ mod low_rank;
 mod map;
 mod model_file;
 mod plan;
+mod shorten;
 mod space;
 mod trained_model;
 mod training_rows;
 mod unit_length;
 
 pub use chain::{Chain, Step};
-pub use code::{Code, Int8Scale, ProductCode};
+pub use code::{Code, CodedItems, Int8Scale, ProductCode};
 pub(crate) use code::{MOST_CENTROIDS, nearest, range};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
 pub use indefinite::{Indefinite, Signs};

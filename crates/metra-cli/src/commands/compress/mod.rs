@@ -12,25 +12,18 @@ use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use metra::Dataset;
-use metra::evaluate::Measure;
 use metra::experiment::{
-    ComparedMethod, CompressSettings, CompressionResult, EvaluationSettings, Experiment, HoldOut,
-    NewItems, Parts, Protocol, neighbour_dataset,
+    CompressSettings, CompressionResult, Experiment, HoldOut, NEIGHBOURS, NewItems,
+    neighbour_dataset,
 };
 use metra::internal::AtomicFile;
 use metra::model::Space;
 use metra::pipeline::registry;
-use metra::supervision::Supervision;
 use metra::training::Recipe;
 use metra_files::NarrowingRule;
 use metra_report::CompressionReport;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Neighbours that codes are to find where nothing else says what is right.
-const NEIGHBOURS: usize = 10;
 
 /// Find how small stored items can be: codes of many sizes, chosen on a validation part and
 /// evaluated once on a test part against the vectors in f32.
@@ -128,13 +121,14 @@ impl Compress {
         let splits = self.splitting.parts(input, holdout)?;
         let settings = self.evaluation.settings(input, self.splitting.seed)?;
         let data = &input.data;
-        let defaults = match data.supervision() {
-            Supervision::Judgements(_) => vec!["adapter", "supcon"],
-            _ => vec!["lda", "supcon"],
-        };
-        let methods = self.learned(&self.names().unwrap_or(defaults))?;
+        let names = self.names();
+        let methods =
+            CompressSettings::methods(names.as_deref(), data.supervision(), &self.prepare)?;
+        let seed = self.splitting.seed;
+        let mut experiment = Experiment::new(data, (splits, holdout), settings, methods, seed)?;
+        experiment.base = self.base.map(|base| base.to_string());
         let words = input.describe();
-        self.compress(data, (splits, holdout), settings, methods, &words, common)
+        self.compress(experiment, &words, common)
     }
 
     /// The nearest neighbours of the vectors as they are say what is right.
@@ -167,22 +161,10 @@ impl Compress {
         let corpus = loaded.table.corpus.as_ref();
         let (base, seed) = (self.base.unwrap_or(Space::Cosine), self.splitting.seed);
         let keep = (common.storage(), &STOP);
-        let data = neighbour_dataset(corpus, base, NEIGHBOURS, seed, keep)?;
+        let data = neighbour_dataset(corpus, base, seed, keep)?;
         let measures = self.evaluation.measures.clone();
-        let criterion = Some(Measure::RecallAt(NEIGHBOURS as u32));
-        let measures = if measures.is_empty() {
-            vec![Measure::RecallAt(NEIGHBOURS as u32)]
-        } else {
-            measures
-        };
-        let (judging, criterion) =
-            EvaluationSettings::new(&data, Protocol::Judged, measures, criterion, seed)?;
-        let judging = EvaluationSettings {
-            new_items: NewItems::All,
-            ..judging
-        };
         let shares = (self.splitting.validation, self.splitting.test);
-        let parts = Parts::draw(&data, &data.units(), HoldOut::Queries, shares, seed)?;
+        let experiment = Experiment::of_neighbours(&data, base, measures, shares, seed)?;
         let words = format!(
             "{} × {} {}, no supervision: the {NEIGHBOURS} nearest of {} rows by {base} are to be found",
             print::count(corpus.len()),
@@ -190,43 +172,10 @@ impl Compress {
             loaded.table.element_type,
             print::count(data.items().len()),
         );
-        let splits = (vec![(parts, seed)], HoldOut::Queries);
-        let judged = (judging, criterion);
-        self.compress(&data, splits, judged, Vec::new(), &words, common)
+        self.compress(experiment, &words, common)
     }
 
-    /// The methods that learn, with the values of their settings that are worth trying.
-    fn learned(&self, names: &[&str]) -> Result<Vec<ComparedMethod>> {
-        let methods = names.iter().map(|name| {
-            let entry = registry::find(name)?;
-            Ok(ComparedMethod {
-                name: entry.name.to_owned(),
-                method: entry.name.to_owned(),
-                settings: BTreeMap::new(),
-                recipe: self.prepare.clone(),
-                grid: entry.open_grid(&BTreeMap::new()),
-                spaces: Vec::new(),
-                published: BTreeMap::new(),
-            })
-        });
-        methods.collect()
-    }
-
-    fn compress(
-        &self,
-        data: &Dataset<'_>,
-        (splits, holdout): (Vec<(Parts, u64)>, HoldOut),
-        judging: (EvaluationSettings, Measure),
-        methods: Vec<ComparedMethod>,
-        words: &str,
-        common: &Common,
-    ) -> Result<()> {
-        let seed = self.splitting.seed;
-        let mut experiment = Experiment::new(data, (splits, holdout), judging, methods, seed)?;
-        experiment.base = match self.is_unsupervised() {
-            true => Some(self.base.unwrap_or(Space::Cosine).to_string()),
-            false => self.base.map(|base| base.to_string()),
-        };
+    fn compress(&self, mut experiment: Experiment<'_>, words: &str, common: &Common) -> Result<()> {
         experiment.command = command_line::text();
         let settings = CompressSettings {
             bytes: self.bytes.clone(),

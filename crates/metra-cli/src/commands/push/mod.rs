@@ -40,7 +40,8 @@ pub(crate) struct Push {
     #[arg(long, value_name = "COLUMN", required_unless_present_any = ["keep_items", "rollback"],
           conflicts_with = "keep_items")]
     to: Option<String>,
-    /// Type of a new column: vector (4 bytes a number) or halfvec (2 bytes, three digits)
+    /// Type of a new column: vector (4 bytes a number), halfvec (2 bytes, three digits) or bit (1 bit, for models
+    /// trained with --code bits or hamming)
     #[arg(long = "type", value_name = "TYPE", default_value = "vector")]
     kind: VectorType,
     /// Make an index by the plan's distance, if there is none

@@ -31,13 +31,27 @@ impl Search {
         let index = LocalIndex::open(&self.items, verify, &mut index_progress(&mut reporter))?;
         reporter.finish();
         index.check_model(&self.model.display().to_string(), model)?;
+        if index.is_coded() && self.effort.is_some() {
+            bail!(
+                "{folder}: --effort is for a graph, and this index has codes: --rescore says how many first answers are \
+                   put in order"
+            );
+        }
         let ask = match (self.exact, self.effort) {
+            (false, None) if index.is_coded() && index.usual() != Ask::Exact => Ask::Approximate {
+                effort: self.rescore,
+            },
             (true, _) => Ask::Exact,
             (false, Some(effort)) => Ask::Approximate { effort },
             (false, None) => index.usual(),
         };
         let asking = self.queries(query, model, common)?;
-        let embedded = embed(model, Side::Query, &asking, common)?;
+        // An index rounds queries by itself where their codes are compared.
+        let uncoded = Model {
+            chain: model.chain.clone().with_code(None)?,
+            ..model.clone()
+        };
+        let embedded = embed(&uncoded, Side::Query, &asking, common)?;
         let queries = Interruptible::new(embedded.corpus(), &STOP);
         let found = index.search(&queries, self.k, ask)?;
         let mut answers = Vec::with_capacity(found.queries());

@@ -59,6 +59,15 @@ pub(crate) struct Search {
         help_heading = "In an index or a table"
     )]
     effort: Option<usize>,
+    /// First answers that are put in order again: those of codes in a folder, of a column of bits, or with
+    /// --rescore-vector
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        help_heading = "In an index or a table"
+    )]
+    rescore: usize,
     /// Compare the lengths of a folder's files and not their digests, which reads all of them; for
     /// folders that nobody else writes to
     #[arg(long, help_heading = "In an index or a table")]
@@ -79,9 +88,15 @@ struct InTable {
     /// The table's column of ids
     #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "id")]
     table_id: String,
-    /// The column holds the items as they are, and only queries are mapped
+    /// The column (with --rescore-vector that one) holds the items as they are, and only queries are mapped
     #[arg(long, help_heading = POSTGRES)]
     keep_items: bool,
+    /// Another column, which puts the first answers in order
+    #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, requires = "rescore_model")]
+    rescore_vector: Option<String>,
+    /// The model that wrote it
+    #[arg(long, value_name = "MODEL", help_heading = POSTGRES, requires = "rescore_vector")]
+    rescore_model: Option<PathBuf>,
 }
 
 const POSTGRES: &str = "In a table of PostgreSQL";

@@ -10,7 +10,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
-pub use neighbours::neighbour_dataset;
+pub use neighbours::{NEIGHBOURS, neighbour_dataset};
 pub use result::{CodeTrial, Compressed, CompressionPoint, CompressionResult, ValidationValue};
 
 use super::definition::{ComparedMethod, Experiment};
@@ -23,7 +23,8 @@ use super::study::{Chosen, Study, only};
 use super::verdicts::Verdicts;
 use crate::model::{Chain, Embedding, Model, Space};
 use crate::pipeline::{Fitted, Pipeline, registry};
-use crate::training::{CodeSpec, Observer, Run};
+use crate::supervision::Supervision;
+use crate::training::{CodeSpec, Observer, Recipe, Run};
 use crate::{Error, Result};
 use candidates::{Candidate, baseline, candidates};
 use std::collections::BTreeMap;
@@ -141,6 +142,24 @@ impl Experiment<'_> {
 }
 
 impl CompressSettings {
+    /// Methods whose maps are tried, with the values of their settings that are worth trying: those named, or two that
+    /// suit the supervision.
+    pub fn methods(
+        names: Option<&[&str]>,
+        supervision: &Supervision,
+        recipe: &Recipe,
+    ) -> Result<Vec<ComparedMethod>> {
+        let usual: &[&str] = match supervision {
+            Supervision::Judgements(_) => &["adapter", "supcon"],
+            _ => &["lda", "supcon"],
+        };
+        let methods = names.unwrap_or(usual).iter().map(|name| {
+            let entry = registry::find(name)?;
+            ComparedMethod::usual(entry.name.to_owned(), entry.name, recipe.clone())
+        });
+        methods.collect()
+    }
+
     fn check(&self, parts: &Parts, judging: &EvaluationSettings) -> Result<()> {
         if parts.validation.is_empty() || parts.test.is_empty() {
             return Err(Error::Data(

@@ -2,6 +2,8 @@
 
 use crate::data::{Corpus, CorpusRef, RowId, Storage, Subset};
 use crate::dataset::Dataset;
+use crate::evaluate::Measure;
+use crate::experiment::{EvaluationSettings, Experiment, HoldOut, NewItems, Parts, Protocol};
 use crate::model::Space;
 use crate::random::Stream;
 use crate::search::top_k;
@@ -12,16 +14,48 @@ use std::sync::atomic::AtomicBool;
 /// Queries drawn from the rows, at most.
 const MOST_QUERIES: u64 = 2_000;
 
-/// A data set in which some rows, drawn by the seed, are queries and the `k` nearest of the others, as the vectors
+/// Neighbours that count as right.
+pub const NEIGHBOURS: usize = 10;
+
+impl<'a> Experiment<'a> {
+    /// The experiment without supervision, on what [`neighbour_dataset`] gives: codes are judged by the share of
+    /// neighbours that they find, and by further measures.
+    pub fn of_neighbours(
+        data: &'a Dataset<'a>,
+        base: Space,
+        mut measures: Vec<Measure>,
+        shares: (f64, f64),
+        seed: u64,
+    ) -> Result<Self> {
+        let recall = Measure::RecallAt(NEIGHBOURS as u32);
+        if measures.is_empty() {
+            measures.push(recall);
+        }
+        let (judging, criterion) =
+            EvaluationSettings::new(data, Protocol::Judged, measures, Some(recall), seed)?;
+        // No query is about items that training has seen: nothing is learned.
+        let judging = EvaluationSettings {
+            new_items: NewItems::All,
+            ..judging
+        };
+        let parts = Parts::draw(data, &data.units(), HoldOut::Queries, shares, seed)?;
+        let splits = (vec![(parts, seed)], HoldOut::Queries);
+        let methods = Vec::new();
+        let mut experiment = Experiment::new(data, splits, (judging, criterion), methods, seed)?;
+        experiment.base = Some(base.to_string());
+        Ok(experiment)
+    }
+}
+
+/// A data set in which some rows, drawn by the seed, are queries and the nearest of the others, as the vectors
 /// are, are what each should find.
 pub fn neighbour_dataset<'a>(
     corpus: &'a dyn Corpus,
     space: Space,
-    k: usize,
     seed: u64,
     (storage, stop): (Storage, &'a AtomicBool),
 ) -> Result<Dataset<'a>> {
-    let rows = corpus.len();
+    let (rows, k) = (corpus.len(), NEIGHBOURS);
     let count = MOST_QUERIES.min(rows / 5);
     if rows - count < 2 * k as u64 || count < 10 {
         let expected = format!("at least {} to find neighbours among", (5 * k).max(50));

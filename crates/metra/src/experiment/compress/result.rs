@@ -151,25 +151,56 @@ impl CompressionResult {
         format!("{prepare}{} {}, {code}{note}", trial.method, found.rank)
     }
 
-    /// The fewest bytes with an acceptable loss; of equally many, what is best on the test part.
+    /// The fewest bytes with an acceptable loss. Of equally many, what is best on the test part; rescoring has to
+    /// gain more than the tolerance, because it needs a second copy of the items.
     pub fn recommended(&self) -> Option<&Compressed> {
-        let value = |found: &Compressed| self.gain(found).map_or(f64::MIN, |gain| gain.learned);
         let kept: Vec<&Compressed> = (self.all().into_iter())
             .filter(|found| self.refusal(found).is_none())
             .collect();
         let fewest = kept.first()?.item_bytes;
-        let equal = kept.into_iter().filter(|found| found.item_bytes == fewest);
-        equal.max_by(|a, b| value(a).total_cmp(&value(b)))
+        let best = |is_rescored: bool| {
+            let equal = kept.iter().copied().filter(|found| {
+                found.item_bytes == fewest && found.rescoring.is_some() == is_rescored
+            });
+            equal.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
+        };
+        match (best(false), best(true)) {
+            (Some(alone), Some(rescored))
+                if self.value(rescored) <= self.value(alone) + self.tolerance =>
+            {
+                Some(alone)
+            }
+            (alone, rescored) => rescored.or(alone),
+        }
+    }
+
+    /// The measure on the test part.
+    fn value(&self, found: &Compressed) -> f64 {
+        self.gain(found).map_or(f64::MIN, |gain| gain.learned)
+    }
+
+    /// Other measures that get worse, for people who look at the first answer alone.
+    fn losses(&self, found: &Compressed) -> String {
+        let rows = &found.verdicts.rows;
+        let worse = rows.iter().filter(|(measure, gain)| {
+            *measure != self.measure
+                && gain.verdict() == Verdict::Worse
+                && gain.difference < -self.tolerance
+        });
+        let words: Vec<String> = worse
+            .map(|(measure, gain)| format!("{measure} {}", difference(gain)))
+            .collect();
+        match words.is_empty() {
+            true => String::new(),
+            false => format!(", but {}", words.join(" and ")),
+        }
     }
 
     /// What to do, in a sentence.
     pub fn recommendation(&self) -> String {
         let base = format!("{} on {} bytes", self.base, self.base_bytes);
         let text = |found: &Compressed| {
-            let gain = self.gain(found).map_or(String::new(), |gain| {
-                let (difference, low, high) = (gain.difference, gain.low, gain.high);
-                format!("{difference:+.4} [{low:+.4}, {high:+.4}]")
-            });
+            let gain = self.gain(found).as_ref().map_or(String::new(), difference);
             let disk = found.disk_bytes().map_or(String::new(), |bytes| {
                 format!(" in memory and {bytes} on disk")
             });
@@ -177,13 +208,18 @@ impl CompressionResult {
             let (bytes, words) = (found.item_bytes, self.words(found));
             format!("{bytes} byte{s}{disk} ({words}): {gain} {}", self.measure)
         };
-        let value = |found: &Compressed| self.gain(found).map_or(f64::MIN, |gain| gain.learned);
+        let value = |found: &Compressed| self.value(found);
         let best = (self.all().into_iter()).max_by(|a, b| value(a).total_cmp(&value(b)));
         match (self.recommended(), best) {
             (Some(kept), Some(best)) if value(best) > value(kept) + self.tolerance => {
-                format!("{} over {base}; the most with {}", text(kept), text(best))
+                let losses = self.losses(kept);
+                format!(
+                    "{} over {base}{losses}; the most with {}",
+                    text(kept),
+                    text(best)
+                )
             }
-            (Some(kept), _) => format!("{} over {base}", text(kept)),
+            (Some(kept), _) => format!("{} over {base}{}", text(kept), self.losses(kept)),
             (None, Some(best)) => {
                 let reason = self.refusal(best).unwrap_or_default();
                 format!("keep {base}: {reason}; the closest is {}", text(best))
@@ -208,4 +244,9 @@ impl Compressed {
             .as_ref()
             .map(|model| model.chain.item_bytes())
     }
+}
+
+fn difference(gain: &Comparison) -> String {
+    let (difference, low, high) = (gain.difference, gain.low, gain.high);
+    format!("{difference:+.4} [{low:+.4}, {high:+.4}]")
 }

@@ -3,8 +3,7 @@
 use super::*;
 use crate::data::synthetic::Nuisance;
 use crate::dataset::Dataset;
-use crate::evaluate::Measure;
-use crate::experiment::{EvaluationSettings, HoldOut, NewItems, Protocol};
+use crate::experiment::{EvaluationSettings, HoldOut, Protocol};
 use crate::supervision::Labels;
 use crate::training::Progress;
 use std::sync::atomic::AtomicBool;
@@ -68,7 +67,7 @@ fn found(bytes: &[usize]) -> Result<CompressionResult> {
 
 #[test]
 fn fewer_bytes_with_what_was_learned_beat_all_bytes_without() {
-    let found = found(&[8, 2, 64, 8]).unwrap();
+    let mut found = found(&[8, 2, 64, 8]).unwrap();
     let budgets: Vec<usize> = found.points.iter().map(|point| point.budget).collect();
     assert_eq!(budgets, [2, 8, 64]);
     assert_eq!(found.base_bytes, 64);
@@ -109,6 +108,9 @@ fn fewer_bytes_with_what_was_learned_beat_all_bytes_without() {
     );
     // A whole vector fits the largest budget and is tried.
     assert!(found.trials.iter().any(|trial| trial.code == "none"));
+    // Where nothing that rescoring gains is worth a second copy of the items, it is not recommended.
+    found.tolerance = 1.0;
+    assert!(found.recommended().unwrap().rescoring.is_none());
 }
 
 #[test]
@@ -137,21 +139,11 @@ fn without_supervision_neighbours_are_to_be_found() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let set = SET.rows(600);
     let storage = crate::data::Storage::default();
-    let data = neighbour_dataset(&set.corpus, Space::Cosine, 10, 1, (storage, &STOP)).unwrap();
+    let data = neighbour_dataset(&set.corpus, Space::Cosine, 1, (storage, &STOP)).unwrap();
     assert_eq!((data.items().len(), data.queries().len()), (480, 120));
-    let recall = Measure::RecallAt(10);
-    let (judging, criterion) =
-        EvaluationSettings::new(&data, Protocol::Judged, vec![recall], Some(recall), 1).unwrap();
-    let judging = EvaluationSettings {
-        new_items: NewItems::All,
-        ..judging
-    };
-    let units = data.units();
-    let parts = Parts::draw(&data, &units, HoldOut::Queries, (0.3, 0.5), 1).unwrap();
-    let splits = (vec![(parts, 1)], HoldOut::Queries);
-    let mut experiment =
-        Experiment::new(&data, splits, (judging, criterion), Vec::new(), 1).unwrap();
-    experiment.base = Some("cosine".into());
+    let shares = (0.3, 0.5);
+    let experiment = Experiment::of_neighbours(&data, Space::Cosine, Vec::new(), shares, 1);
+    let experiment = experiment.unwrap();
     let settings = CompressSettings {
         bytes: vec![2, 16, 64],
         rescore: 50,
@@ -167,24 +159,7 @@ fn without_supervision_neighbours_are_to_be_found() {
     );
     // Two bytes find most of the ten among the first fifty, which are put in order from disk.
     assert!(recall(found.points[0].rescored) > alone[0] + 0.1);
-    assert!(
-        neighbour_dataset(
-            &set.corpus,
-            Space::Cosine,
-            200,
-            1,
-            (crate::data::Storage::default(), &STOP)
-        )
-        .is_ok()
-    );
-    assert!(
-        neighbour_dataset(
-            &set.corpus,
-            Space::Cosine,
-            300,
-            1,
-            (crate::data::Storage::default(), &STOP)
-        )
-        .is_err()
-    );
+    let few = SET.rows(40);
+    let storage = crate::data::Storage::default();
+    assert!(neighbour_dataset(&few.corpus, Space::Cosine, 1, (storage, &STOP)).is_err());
 }

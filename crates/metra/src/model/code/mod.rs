@@ -6,9 +6,11 @@
 
 mod bits;
 mod int8;
+mod items;
 mod product;
 
 pub use int8::Int8Scale;
+pub use items::CodedItems;
 pub use product::ProductCode;
 pub(crate) use product::{MOST_CENTROIDS, nearest, range};
 

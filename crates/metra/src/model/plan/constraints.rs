@@ -49,6 +49,8 @@ pub struct PlanConstraints {
     pub keep_input: bool,
     /// The most numbers in a stored vector, where the store or its index has a limit.
     pub most_dimensions: Option<usize>,
+    /// Whether the store keeps the sign of each number alone.
+    pub signs_only: bool,
     /// The only way that will do, if not any.
     pub way: Option<Strategy>,
     /// Whether candidates will do, which the metric ranks again, for metrics that no store has.
@@ -135,6 +137,7 @@ impl Default for PlanConstraints {
             keep_items: false,
             keep_input: false,
             most_dimensions: None,
+            signs_only: false,
             way: None,
             candidates: false,
         }
@@ -153,6 +156,9 @@ impl fmt::Display for PlanConstraints {
         }
         if let Some(most) = self.most_dimensions {
             write!(f, ", in at most {most} dimensions")?;
+        }
+        if self.signs_only {
+            f.write_str(", as bits")?;
         }
         match self.way {
             Some(way) => write!(f, ", by the way {way}"),

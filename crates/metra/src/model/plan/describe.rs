@@ -11,7 +11,19 @@ impl Plan {
     /// The same for a store that keeps numbers in another form.
     pub fn describe_as(&self, element: &Element) -> String {
         let (store, ask) = self.both_sides();
+        let bits = element.bits == 1;
+        let (store, ask) = match bits {
+            true => (
+                "the signs of mapped items, as bits",
+                "the signs of the mapped query for candidates, then the mapped query",
+            ),
+            false => (store, ask),
+        };
         let compare = match self.distance {
+            _ if bits => {
+                "hamming for candidates, then the inner product with what bits stand for; smaller and \
+                 larger are nearer"
+            }
             Distance::SquaredL2 => "l2 (Euclidean distance, squared or not); smaller is nearer",
             Distance::InnerProduct => "ip (inner product); larger is nearer",
             Distance::Cosine => "cosine; larger is nearer, and lengths do not count",
@@ -25,6 +37,10 @@ impl Plan {
             "every item is written, and the index built, again"
         };
         let order = match self.ranks_again() {
+            _ if bits => {
+                "approximate: the Hamming distance finds several times as many candidates as are wanted, \
+                 which are put into the metric's own order"
+            }
             None => {
                 "exact: the metric's own, wherever scores differ by more than 1e-5 of their range"
             }
@@ -38,7 +54,7 @@ impl Plan {
             "way      {}\nstore    {store}\nask      {ask}\ncompare  {compare}\ncost     {dim} \
              numbers, {} bytes an item as {} (the input has {} numbers); {work}\norder    {order}",
             self.way(),
-            element.bytes * dim,
+            element.bytes(dim),
             element.name,
             self.input_dim(),
         );
@@ -78,7 +94,7 @@ impl Plan {
                     .into(),
             );
         }
-        if element.bytes < 4 {
+        if (2..32).contains(&element.bits) {
             warnings.push(format!(
                 "{} rounds what is stored: nearly equal scores change places",
                 element.name

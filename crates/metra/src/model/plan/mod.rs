@@ -50,7 +50,7 @@ pub use constraints::{Distance, PlanConstraints, Strategy};
 pub use fold::fold;
 pub use store::{Element, Store};
 
-use super::{Chain, Embedding, Model, Signs, Space};
+use super::{Chain, Code, Embedding, Model, Signs, Space};
 use crate::data::Batch;
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
@@ -249,6 +249,18 @@ impl Plan {
     /// last candidate is in the store.
     pub fn ranks_again(&self) -> Option<Space> {
         matches!(self.form, Form::Candidates).then(|| self.chain.space())
+    }
+
+    /// Where stored vectors are signs alone, what a sign stands for: plus or minus this in every dimension.
+    pub fn sign_scale(&self) -> Option<f32> {
+        let Some(Code::Bits { scale, .. }) = self.chain.code() else {
+            return None;
+        };
+        match self.form {
+            Form::Mapped { .. } if self.centre.is_none() => Some(*scale),
+            Form::UnitLength => Some((1.0 / (self.item_dim() as f64).sqrt()) as f32),
+            _ => None,
+        }
     }
 
     /// The point that is taken from mapped vectors of both sides, if there is one.

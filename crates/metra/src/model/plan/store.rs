@@ -1,7 +1,7 @@
 //! The distances, types and limits of vector stores, which a plan has to fit; each from the store's
 //! own documentation.
 
-use super::Distance;
+use super::{Distance, PlanConstraints};
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +11,8 @@ use std::str::FromStr;
 pub struct Element {
     /// The column's or field's type, as the store has it.
     pub name: &'static str,
-    /// Bytes of a number.
-    pub bytes: usize,
+    /// Bits of a number; 1 where the sign alone is kept.
+    pub bits: usize,
     /// The most numbers in a stored vector.
     pub most_stored: Option<usize>,
     /// The most numbers in a vector of an index.
@@ -23,10 +23,24 @@ impl Element {
     /// Numbers of four bytes without limits.
     pub const SINGLE: Element = Element {
         name: "f32",
-        bytes: 4,
+        bits: 32,
         most_stored: None,
         most_indexed: None,
     };
+
+    /// Bytes of a vector.
+    pub fn bytes(&self, dim: usize) -> usize {
+        (dim * self.bits).div_ceil(8)
+    }
+
+    /// What a plan has to keep to for vectors of these numbers, indexed or only stored.
+    pub fn constrain(&self, indexed: bool, constraints: PlanConstraints) -> PlanConstraints {
+        PlanConstraints {
+            most_dimensions: self.most(indexed),
+            signs_only: self.bits == 1,
+            ..constraints
+        }
+    }
 
     /// The most numbers in a vector that is to be indexed, or only stored.
     pub fn most(&self, indexed: bool) -> Option<usize> {
@@ -68,23 +82,31 @@ impl Store {
         Store {
             name: "pgvector",
             distances: THREE,
-            // README of pgvector 0.8: columns to 16,000 dimensions, HNSW to 2,000 of `vector` and
-            // 4,000 of `halfvec`.
+            // README of pgvector 0.8: columns to 16,000 dimensions, HNSW to 2,000 of `vector`, 4,000 of
+            // `halfvec` and 64,000 of `bit`.
             elements: &[
                 Element {
                     name: "vector",
-                    bytes: 4,
+                    bits: 32,
                     most_stored: Some(16_000),
                     most_indexed: Some(2_000),
                 },
                 Element {
                     name: "halfvec",
-                    bytes: 2,
+                    bits: 16,
                     most_stored: Some(16_000),
                     most_indexed: Some(4_000),
                 },
+                Element {
+                    name: "bit",
+                    bits: 1,
+                    most_stored: None,
+                    most_indexed: Some(64_000),
+                },
             ],
-            note: Some("operators <-> (l2), <#> (minus ip) and <=> (1 - cosine)"),
+            note: Some(
+                "operators <-> (l2), <#> (minus ip), <=> (1 - cosine) and, for bits, <~> (hamming)",
+            ),
         },
         Store {
             name: "faiss",
@@ -103,7 +125,7 @@ impl Store {
             distances: THREE,
             elements: &[Element {
                 name: "float32",
-                bytes: 4,
+                bits: 32,
                 most_stored: Some(65_536),
                 most_indexed: Some(65_536),
             }],
@@ -116,7 +138,7 @@ impl Store {
             distances: THREE,
             elements: &[Element {
                 name: "FLOAT_VECTOR",
-                bytes: 4,
+                bits: 32,
                 most_stored: Some(32_768),
                 most_indexed: Some(32_768),
             }],
@@ -179,10 +201,11 @@ mod tests {
             (Some(4_000), Some(16_000))
         );
         assert_eq!(pgvector.element(None).unwrap().name, "vector");
-        let error = pgvector.element(Some("bit")).unwrap_err().to_string();
+        assert_eq!(pgvector.element(Some("bit")).unwrap().bytes(20), 3);
+        let error = pgvector.element(Some("int8")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "the type of pgvector must be vector or halfvec, but is bit"
+            "the type of pgvector must be vector or halfvec or bit, but is int8"
         );
         assert!(
             "oracle"

@@ -3,7 +3,7 @@
 
 use super::{Affine, Distance, Form, Input, Plan, PlanConstraints, PlanReport, Strategy};
 use crate::data::Narrowing;
-use crate::model::{Chain, Embedding, Map, Signs, Space};
+use crate::model::{Chain, Code, Embedding, Map, Signs, Space};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -106,6 +106,12 @@ fn against(plan: &Plan, constraints: &PlanConstraints) -> Option<String> {
             }
         }
         return Some(reason);
+    }
+    if constraints.signs_only && plan.sign_scale().is_none() {
+        return Some(match plan.chain.code() {
+            Some(Code::Bits { .. }) => "it stores more than signs".into(),
+            _ => "bits hold what a model with a code of bits stores: train with --code bits".into(),
+        });
     }
     match constraints.most_dimensions {
         Some(most) if plan.item_dim() > most => Some(format!("more than {most}")),

@@ -7,6 +7,10 @@
 //! Only the function of an anchor's cosines differs between the losses; where proxies are the
 //! anchors they move along.
 //!
+//! With `nested`, the loss is the mean over growing prefixes of the mapped vectors, each as if it were the whole, so that
+//! the first dimensions serve by themselves (Kusupati, Bhatt, Rege, Wallingford, Sinha, Ramanujan, Howard-Snyder, Chen,
+//! Kakade, Jain & Farhadi, "Matryoshka Representation Learning", NeurIPS 2022).
+//!
 //! The losses depend on directions alone, so neither the data's scale nor the map's matters to
 //! them; the approximately orthonormal regulariser keeps directions alive. Vectors are trained as
 //! they will be used: centred where the map centres. Departs from the papers: there the map is a
@@ -16,28 +20,25 @@ pub(crate) mod batch;
 pub(crate) mod cosines;
 #[cfg(test)]
 mod oracle_tests;
+mod steps;
 
 use super::Run;
-use super::codes::straight_through::StraightThrough;
-use super::descent::{Descent, Outcome, Schedule, check_finite, descend};
-use super::local_sgd::{LocalSgd, SharedState, StepRange, finished, restored, take};
+use super::descent::{Schedule, descend};
+use super::local_sgd::{LocalSgd, SharedState, StepRange, finished, take};
 use super::parameters::{Bound, parameters, require_rank};
 use super::regulariser::Regulariser;
 use super::training_space::{Start, TrainingSpace};
 use super::warp::check_relevance;
 use crate::Result;
-use crate::data::{Corpus, Keys};
+use crate::data::Keys;
 use crate::dataset::Dataset;
 use crate::execute::keyed_sums;
-use crate::linalg::{RowBuf, Rows, map_rows, transposed_product};
+use crate::linalg::{RowBuf, map_rows};
 use crate::model::{Map, Space};
-use crate::optimize::Adam;
-use crate::random::Stream;
 use crate::supervision::{Labels, Relevance};
 pub(crate) use batch::{Batch, Plan};
-use cosines::{PairLoss, Units, pull_anchors, pull_items};
-use faer::Accum;
-use serde::{Deserialize, Serialize};
+use cosines::{PairLoss, Units};
+use steps::{BatchDescent, State};
 
 /// Cosine first: it is what the losses are over.
 pub(crate) const SPACES: [Space; 3] = [Space::Cosine, Space::SquaredL2, Space::InnerProduct];
@@ -63,6 +64,9 @@ parameters! {
         start: Start = Start::Pca,
         /// Subtract the training mean before mapping, in training as in use.
         centre: bool = true,
+        /// Train the first dimensions to serve by themselves: the loss is averaged over the first rank, rank/2, … down to
+        /// this many dimensions; 0 for all dimensions alone.
+        nested: usize = 0,
     }
     shared {
         /// When it validates and stops.
@@ -116,12 +120,10 @@ pub(crate) fn train(
     };
     let plan = settings.plan(data, relevance, !proxies.is_empty());
     let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
-    let mut training = BatchDescent {
-        proxy_rate: proxy_rate.unwrap_or(0.0),
-        start: settings.regulariser.start(&map),
-        code: run.code,
-        ..BatchDescent::new(settings, loss, plan, &space, scale, &carry_back)
-    };
+    let mut training = BatchDescent::new(settings, loss, plan, &space, scale, &carry_back);
+    training.proxy_rate = proxy_rate.unwrap_or(0.0);
+    training.start = settings.regulariser.start(&map);
+    training.code = run.code;
     descend(
         settings.schedule,
         &mut training,
@@ -199,211 +201,15 @@ fn class_means(
     Ok(Units::new(mapped.rows()).into_rows())
 }
 
-/// The map and the proxies, with Adam's memory of both.
-#[derive(Clone, Serialize, Deserialize)]
-struct State {
-    map: RowBuf,
-    map_adam: Adam,
-    proxies: RowBuf,
-    proxy_adam: Adam,
-}
-
-impl State {
-    fn new(map: RowBuf, proxies: RowBuf) -> Self {
-        State {
-            map_adam: Adam::new(map.values().len()),
-            proxy_adam: Adam::new(proxies.values().len()),
-            map,
-            proxies,
-        }
-    }
-
-    /// The map with Adam's memory of it; there must be no proxies.
-    fn into_numbers(self) -> Vec<f32> {
-        let mut numbers = self.map.values().to_vec();
-        self.map_adam.write(&mut numbers);
-        numbers
-    }
-
-    fn from_numbers(rank: usize, dim: usize, numbers: &[f32]) -> Result<Self> {
-        let [(map, map_adam)] = restored([(rank, dim)], numbers)?;
-        Ok(State {
-            map_adam,
-            ..State::new(map, RowBuf::empty(rank))
-        })
-    }
-}
-
-struct BatchDescent<'a> {
-    settings: &'a InBatchTraining,
-    proxy_rate: f64,
-    loss: &'a dyn PairLoss,
-    plan: Plan<'a>,
-    /// Classes of at least two rows.
-    classes: Vec<u32>,
-    queries: &'a dyn Corpus,
-    items: &'a dyn Corpus,
-    origin: Option<Vec<f32>>,
-    inverse: f32,
-    batch: Batch,
-    rows: RowBuf,
-    embedded: RowBuf,
-    units: Units,
-    derivatives: Derivatives,
-    gradient: RowBuf,
-    /// Where the map started, for a regulariser that keeps it near.
-    start: Option<RowBuf>,
-    /// What the items of a batch are coded by, and their directions as codes.
-    code: Option<StraightThrough>,
-    coded: RowBuf,
-    /// The map in the coordinates of the data.
-    to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
-}
-
-impl<'a> BatchDescent<'a> {
-    fn new(
-        settings: &'a InBatchTraining,
-        loss: &'a dyn PairLoss,
-        plan: Plan<'a>,
-        space: &'a TrainingSpace<'_>,
-        scale: f64,
-        to_map: &'a dyn Fn(&RowBuf) -> Result<Map>,
-    ) -> Self {
-        BatchDescent {
-            settings,
-            proxy_rate: 0.0,
-            loss,
-            classes: plan.usable_classes(),
-            plan,
-            queries: space.queries(),
-            items: space.items(),
-            origin: space.origin(settings.centre),
-            inverse: (1.0 / scale) as f32,
-            batch: Batch::default(),
-            rows: RowBuf::empty(space.dim()),
-            embedded: RowBuf::empty(settings.rank),
-            units: Units::new(RowBuf::empty(settings.rank).rows()),
-            derivatives: Derivatives::new(settings.rank),
-            gradient: RowBuf::empty(space.dim()),
-            start: None,
-            code: None,
-            coded: RowBuf::empty(settings.rank),
-            to_map,
-        }
-    }
-}
-
-impl Descent for BatchDescent<'_> {
-    type State = State;
-
-    fn step(&mut self, state: &mut State, step: u64, remaining: f64, seed: u64) -> Result<Outcome> {
-        let mut random = Stream::new(seed, "in-batch rows", step);
-        self.batch.draw(&self.plan, &self.classes, &mut random);
-        let origin = self.origin.as_deref();
-        let (queries, items) = (self.queries, self.items);
-        (self.batch).fetch(queries, items, origin, self.inverse, &mut self.rows)?;
-        map_rows(self.rows.rows(), state.map.rows(), &mut self.embedded)?;
-        self.units.set(self.embedded.rows());
-        let proxies = Units::new(state.proxies.rows());
-        let derivatives = &mut self.derivatives;
-        let rows = self.units.rows();
-        let items = match self.code {
-            None => rows,
-            Some(code) => {
-                self.coded.clear(rows.dim());
-                self.coded.extend(rows);
-                code.round_directions(self.coded.values_mut(), rows.dim(), remaining);
-                self.coded.rows()
-            }
-        };
-        let codes_queries = self.code.is_some_and(StraightThrough::codes_queries);
-        let anchors = if codes_queries { items } else { rows };
-        let loss = derivatives.set(self.loss, &self.batch, (anchors, items), proxies.rows());
-        self.units.carry_back(&mut derivatives.by_row);
-        let by_row = derivatives.by_row.rows();
-        transposed_product(by_row, self.rows.rows(), &mut self.gradient)?;
-        let lambda = self.settings.lambda as f32;
-        let (start, gradient) = (self.start.as_ref(), &mut self.gradient);
-        (self.settings.regulariser).pull(&state.map, start, lambda, gradient);
-        let rate = self.settings.rate * remaining;
-        let values = self.gradient.values();
-        (state.map_adam).step(state.map.values_mut(), values, rate as f32);
-        if !state.proxies.is_empty() {
-            let by_proxy = &mut self.derivatives.by_proxy;
-            proxies.carry_back(by_proxy);
-            let rate = (rate * self.proxy_rate) as f32;
-            (state.proxy_adam).step(state.proxies.values_mut(), by_proxy.values(), rate);
-        }
-        let changed = state.map.values().iter().chain(state.proxies.values());
-        check_finite(changed, loss, step)?;
-        Ok(Outcome {
-            loss,
-            ..Outcome::default()
-        })
-    }
-
-    fn map(&self, state: &State) -> Result<Map> {
-        (self.to_map)(&state.map)
-    }
-}
-
-/// Derivatives by the directions of all rows of a batch and of all proxies, where these are the anchors.
-struct Derivatives {
-    /// By all cosines.
-    slopes: Vec<f32>,
-    by_row: RowBuf,
-    by_proxy: RowBuf,
-}
-
-impl Derivatives {
-    fn new(rank: usize) -> Self {
-        Derivatives {
-            slopes: Vec::new(),
-            by_row: RowBuf::empty(rank),
-            by_proxy: RowBuf::empty(rank),
-        }
-    }
-
-    /// Those of another batch; gives its loss. The rows of the batch stand twice: as anchors, and as the items
-    /// that these are compared with.
-    fn set(
-        &mut self,
-        loss: &dyn PairLoss,
-        batch: &Batch,
-        (anchors, items): (Rows<'_>, Rows<'_>),
-        proxies: Rows<'_>,
-    ) -> f64 {
-        let (rank, first) = (items.dim(), batch.queries.len());
-        let (slopes, grades) = (&mut self.slopes, &batch.grades);
-        self.by_row.reset(items.len(), rank);
-        self.by_proxy.reset(proxies.len(), rank);
-        let by_row = self.by_row.values_mut();
-        if !proxies.is_empty() {
-            let by_proxy = self.by_proxy.values_mut();
-            let value = pull_anchors(loss, (proxies, items), grades, slopes, by_proxy);
-            pull_items(slopes, proxies, Accum::Replace, by_row);
-            return value;
-        }
-        if first == 0 {
-            // Every row is anchor and item.
-            let value = pull_anchors(loss, (anchors, items), grades, slopes, by_row);
-            pull_items(slopes, anchors, Accum::Add, by_row);
-            return value;
-        }
-        let (queries, items) = (anchors.slice(0, first), items.slice(first, items.len()));
-        let (by_query, by_item) = by_row.split_at_mut(first * rank);
-        let value = pull_anchors(loss, (queries, items), grades, slopes, by_query);
-        pull_items(slopes, queries, Accum::Replace, by_item);
-        value
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::steps::Derivatives;
     use super::*;
     use crate::data::MemoryCorpus;
     use crate::data::synthetic::Nuisance;
+    use crate::linalg::transposed_product;
     use crate::methods::{MultiSimilarity, ProxyAnchor, SupCon};
+    use crate::random::Stream;
     use crate::supervision::Supervision;
 
     const SET: Nuisance = Nuisance {

@@ -2,9 +2,9 @@
 //! constants are printed by tests/oracles/constants/in_batch_losses.py, which also says where its
 //! definitions are others than the papers'.
 
-use super::Derivatives;
 use super::batch::{Batch, IGNORED};
 use super::cosines::{PairLoss, Units};
+use super::steps::Derivatives;
 use crate::linalg::RowBuf;
 use crate::methods::{MultiSimilarity, ProxyAnchor, SupCon};
 
