@@ -2,14 +2,18 @@
 
 Needs numpy and faiss-cpu; installs nothing. Run from the repository root:
 
-    python benches/peers/faiss_hamming.py
+    python benches/peers/faiss_hamming.py [FILE]
 
-Runs are interleaved and medians compared. Distances must be the same; ids may differ where they tie.
+Runs are interleaved and medians compared. Distances must be the same; ids may differ where they tie. With FILE
+(docs/results/data/codes_hamming.json) the ratios are written there, with that to exact search of floats, which the bench
+`hamming` measures by itself.
 """
 
+import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,16 +38,19 @@ def search_with_faiss(queries, items):
     return statistics.median(times), distances
 
 
+def bench(**files):
+    command = ["cargo", "bench", "--quiet", "-p", "metra", "--bench", "hamming"]
+    environment = {**os.environ, **files}
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
 def run_ours(folder):
-    environment = dict(
-        os.environ,
+    files = dict(
         METRA_QUERIES=f"{folder}/queries",
         METRA_ITEMS=f"{folder}/items",
         METRA_DISTANCES=f"{folder}/distances",
     )
-    command = ["cargo", "bench", "--quiet", "-p", "metra", "--bench", "hamming"]
-    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    line = next(line for line in output.stdout.splitlines() if line.startswith("seconds "))
+    line = next(line for line in bench(**files) if line.startswith("seconds "))
     return float(line.split()[1])
 
 
@@ -65,6 +72,17 @@ def main():
         assert (found == distances).all(), "distances differ"
     name = f"top-{NEIGHBOURS} by Hamming distance, {QUERIES:,} queries × {ITEMS:,} codes of {8 * BYTES} bits"
     say(name, "× FAISS IndexBinaryFlat", ratios)
+    if len(sys.argv) > 1:
+        line = next(line for line in bench() if line.startswith("measured\t"))
+        floats = [float(number) for number in line.split("\t")[3:]]
+        found = {
+            "faiss": faiss.__version__,
+            "what": name,
+            "of_faiss": [statistics.median(ratios), min(ratios), max(ratios)],
+            "faster_than_floats": floats,
+        }
+        with open(sys.argv[1], "w") as file:
+            file.write(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -135,8 +135,8 @@ def compress(
         Loss that is accepted, for the recommendation.
     prepare : str
         Preparation before learned maps, as estimators have it.
-    base : str, optional
-        How vectors are compared as they are: ``euclid``, ``cosine`` or ``dot``; None chooses on the validation part.
+    base : {"euclid", "cosine"}, optional
+        How vectors are compared as they are; None chooses on the validation part, and is cosine without supervision.
     holdout, validation, test, protocol, measures, criterion, random_state, n_jobs, verbose, callback
         As `metra.compare` has them.
 
@@ -161,6 +161,16 @@ def compress(
     names = None if methods is None else [_method(name) for name in listed(methods)]
     if not supervised and names:
         raise _metra.SupervisionError("methods learn from labels or qrels, but there are none: leave methods out")
+    ignored = {
+        "prepare": prepare != "none",
+        "holdout": holdout is not None,
+        "protocol": protocol is not None,
+        "criterion": criterion is not None,
+        "cameras": cameras is not None or query_cameras is not None,
+    }
+    for name, is_given in ignored.items():
+        if is_given and not supervised:
+            raise _metra.ParameterError(f"{name} must come with labels or qrels: without, neighbours are to be found")
     from ._arrays import as_rows
     from ._estimator import own_names
 

@@ -105,6 +105,13 @@ def test_what_cannot_be_meant_is_refused() -> None:
         metra.compress(X, methods=["lda"])
     with pytest.raises(metra.ParameterError, match="qrels"):
         metra.compress(X, queries=X)
+    with pytest.raises(metra.ParameterError, match="protocol must come with labels"):
+        metra.compress(X, protocol="leave-one-out")
+    for base in ("cosin", "dot"):
+        with pytest.raises(metra.ParameterError, match="base must be euclid or cosine"):
+            metra.compress(X, y, base=base, bytes=[4], methods=[])
+    with pytest.raises(metra.ParameterError, match="nested must be 0 to 8"):
+        metra.SupCon(n_components=16, nested=9).fit(X, y)
     with pytest.raises(metra.ParameterError, match="bytes must be"):
         metra.compress(X, y, bytes=[])
     with pytest.raises(metra.ParameterError, match="tolerance"):

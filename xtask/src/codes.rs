@@ -181,7 +181,32 @@ pub fn codes_page(root: &Path) -> Result<String> {
     }
     faiss_section(&mut page, root)?;
     pgvector_section(&mut page, root)?;
+    hamming_section(&mut page, root)?;
     Ok(page)
+}
+
+#[derive(Deserialize)]
+struct Hamming {
+    faiss: String,
+    what: String,
+    of_faiss: [f64; 3],
+    faster_than_floats: [f64; 3],
+}
+
+fn hamming_section(page: &mut String, root: &Path) -> Result<()> {
+    let Some(found) = read_result::<Hamming>(root, "codes_hamming.json")? else {
+        return Ok(());
+    };
+    let ([ratio, low, high], [floats, least, most]) = (found.of_faiss, found.faster_than_floats);
+    writeln!(
+        page,
+        "\n## Search by Hamming distance\n\nThe {}, one thread on a shared machine, runs in turns: {ratio:.2} of the time of \
+         FAISS {} `IndexBinaryFlat` ({low:.2} to {high:.2}), with the same distances; {floats:.1} times as fast as exact \
+         search of as many f32 vectors of 128 dimensions ({least:.1} to {most:.1}). Made by `python \
+         benches/peers/faiss_hamming.py docs/results/data/codes_hamming.json`.",
+        found.what, found.faiss
+    )?;
+    Ok(())
 }
 
 /// A result that another program wrote, where it was run.

@@ -139,7 +139,7 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
         start.elapsed().as_secs_f64()
     );
     let ask = |queries: &MemoryCorpus, ask| index.search(queries, K, ask);
-    ask(&queries, index.usual())?;
+    ask(&queries, index.usual(10))?;
     println!(
         "memory after an approximate search: {} MB of its own ({} before the index), {} MB of mapped \
          pages, VmHWM {} MB",
@@ -198,7 +198,7 @@ fn measure(rows: u64, folder: &Path) -> Outcome {
     let mut ratios = Vec::new();
     for _ in 0..5 {
         let mut times = [0.0; 2];
-        for (time, how) in times.iter_mut().zip([Ask::Exact, index.usual()]) {
+        for (time, how) in times.iter_mut().zip([Ask::Exact, index.usual(10)]) {
             let start = Instant::now();
             ask(&lone, how)?;
             *time = start.elapsed().as_secs_f64();

@@ -2,7 +2,8 @@
 
 The comment of a column travels with dumps and is seen by ``\\d+``. A table of one's own can get the
 column: rows that have the identifier are updated, others are added. A write is one transaction:
-after an error nothing of it is there. Search is exact until there is an index (``index="hnsw"``).
+after an error nothing of it is there. Search is exact until there is an index (``index="hnsw"``); of bits the
+first answers by Hamming distance are put in order, unless ``exact=True`` asks for all.
 
 Metadata are columns of the table; those that are absent are added. Filters are SQL: a condition
 ``where="year >= 2020"``, one with values that psycopg puts in,
@@ -29,13 +30,16 @@ from ._rows import Batch, Items
 from ._written import Found, StoreError, Written
 
 # What a column holds at most, and what an index of pgvector takes, by the column's type.
-MOST_DIMENSIONS = {"vector": 16_000, "halfvec": 16_000, "bit": None}
-MOST_INDEXED = {"vector": 2_000, "halfvec": 4_000, "bit": 64_000}
+MOST_DIMENSIONS = {"vector": 16_000, "halfvec": 16_000, "bit": 16_000}
+MOST_INDEXED = {"vector": 2_000, "halfvec": 4_000, "bit": 16_000}
 
 _OPERATOR = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}
 
 # An index of HNSW gives no more rows than this setting says; pgvector's own is 40.
 _USUAL_SEARCH, _MOST_SEARCH = 40, 1_000
+
+# First answers of bits that are put in order, at least.
+_USUAL_RESCORE = 100
 
 # Types of new columns. The first that fits all values is taken: bool is an int, and a time a date.
 _TYPES: list[tuple[tuple[type, ...], str]] = [
@@ -60,7 +64,7 @@ def open(
     vector_column: str = "embedding",
     column_type: str = "vector",
     index: str | None = None,
-    rescore: int = 100,
+    rescore: int | None = None,
 ) -> Collection:
     """A column of a table for a model; the first `Collection.write` makes it.
 
@@ -86,9 +90,10 @@ def open(
         code of bits (``code="bits"`` or ``"hamming"`` of the estimator).
     index : {"hnsw"}, optional
         Make an index by the plan's distance when items are written, if there is none. It takes up
-        to 2,000 dimensions (4,000 of ``halfvec``, 64,000 of ``bit``), and search is approximate from then on.
-    rescore : int, default=100
-        First answers by the Hamming distance of bits that are put into the model's own order.
+        to 2,000 dimensions (4,000 of ``halfvec``, 16,000 of ``bit``), and search is approximate from then on.
+    rescore : int, optional
+        First answers by the Hamming distance of bits that are put into the model's own order; None for four times as
+        many as are asked for, 100 at least.
 
     Returns
     -------
@@ -98,7 +103,7 @@ def open(
     connection = synchronous(connection, "a psycopg.Connection")
     if column_type not in MOST_DIMENSIONS:
         raise ParameterError(f"column_type must be vector, halfvec or bit, but is {column_type!r}")
-    if rescore < 1:
+    if rescore is not None and rescore < 1:
         raise ParameterError(f"rescore must be at least 1, but is {rescore}")
     if index not in (None, "hnsw"):
         raise ParameterError(f"index must be 'hnsw' or None, but is {index!r}")
@@ -121,7 +126,7 @@ class _Column(Collection):
         columns: tuple[str, str],
         column_type: str,
         index: str | None,
-        rescore: int,
+        rescore: int | None,
         **options: Any,
     ) -> None:
         from psycopg import sql
@@ -255,8 +260,8 @@ class _Column(Collection):
         found = super()._look()
         if (self._type or self._new_type) == "bit" and self._plan is not None and self._plan.sign_scale is None:
             raise ParameterError(
-                "column_type 'bit' must be for a model with a code of bits (code='bits' of the estimator), but this "
-                f"one has the code {self.model.code}"
+                "column_type 'bit' must be for what a model with a code of bits stores (code='bits' of the estimator), "
+                f"but this one has the code {self.model.code} and the plan {self._plan}"
             )
         return found
 
@@ -382,7 +387,8 @@ class _Column(Collection):
             # there are k others.
             self._ask("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
         bits = self._type == "bit"
-        first = max(k, self._rescore) if bits else k
+        rescored = max(4 * k, _USUAL_RESCORE) if self._rescore is None else self._rescore
+        first = max(k, rescored) if bits else k
         if first > _USUAL_SEARCH:
             more = str(min(first, _MOST_SEARCH))
             self._ask("SELECT set_config('hnsw.ef_search', %s, true)", [more])

@@ -228,7 +228,7 @@ class TestPgvector(StoreSuite):
             _, found = docs.search(Q, k=K, exact=exact)
             # Items of equal bits are equally near: distances say whether the right ones were found.
             assert np.mean(np.isclose(found, scores, rtol=1e-4, atol=1e-4)) > (0.99 if exact else 0.9)
-        # The command reads what Python wrote, and the other way round.
+        # Another process reads what this one wrote.
         again = pgvector.open(metra.load(_saved(learned, tmp_path)), store.connection, "docs")
         assert np.allclose(again.search(Q, k=K, exact=True)[1], docs.search(Q, k=K, exact=True)[1])
         plain = metra.Lda(n_components=4).fit(X, y)
@@ -253,7 +253,7 @@ class TestPgvector(StoreSuite):
         with pytest.raises(StoreError, match="vector, halfvec or bit .* but found text"):
             store.write(models["warca"], "docs", *few, vector_column="text")
         with pytest.raises(ValueError, match="column_type"):
-            store.write(models["warca"], "docs", *few, column_type="bit")
+            store.write(models["warca"], "docs", *few, column_type="sparsevec")
         with pytest.raises(ValueError, match="index must be"):
             store.write(models["warca"], "docs", *few, index="btree")
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Write an index of mapped items, to search without a vector store.
 ///
-/// Up to a million items search is exact. Beyond, or with --approximate, a graph finds candidates,
+/// Up to a million items search is exact (codes apart). Beyond, or with --approximate, a graph finds candidates,
 /// which are then ranked by the metric itself. Items of a model with a code are held as codes.
 #[derive(Args)]
 pub(crate) struct Index {
@@ -220,7 +220,7 @@ impl Index {
         }
         let how = match (&done.graph, &done.code) {
             (None, Some(code)) if done.rescored => {
-                format!("items as {code}, first answers by the vectors before it")
+                format!("items as {code}, first answers put in order by the vectors before it")
             }
             (None, Some(code)) => format!("items as {code}"),
             (Some(graph), _) => format!(

@@ -235,9 +235,11 @@ impl PlanVerb {
             }
         };
         let named = |error| in_file(error, &sample);
-        let plan = plan
-            .centred_where_needed(&model.chain, &items.batch())
-            .map_err(named)?;
+        // Signs have no free origin.
+        let plan = match self.store.element(self.element.as_deref())?.bits {
+            1 => plan,
+            _ => (plan.centred_where_needed(&model.chain, &items.batch())).map_err(named)?,
+        };
         let share = agreement(&model.chain, &plan, &queries.batch(), &items.batch());
         let agreement = Agreement {
             share: share.map_err(named)?,
@@ -257,7 +259,7 @@ fn way(found: &PlanReport, element: &Element) -> Strategy {
         dimensions: plan.map(Plan::item_dim),
         bytes: plan.map(|plan| element.bytes(plan.item_dim())),
         items_stay: plan.map(Plan::items_stay),
-        exact: plan.map(|plan| plan.ranks_again().is_none()),
+        exact: plan.map(|plan| plan.ranks_again().is_none() && element.bits > 1),
         refusal: found.refusal.clone(),
     }
 }

@@ -32,6 +32,20 @@ fn found(answer: &Value) -> Vec<Vec<(String, f64)>> {
     items.map(|items| items.iter().map(hit).collect()).collect()
 }
 
+/// Both rankings have the same distances; items of equal bits are equally near, in any order.
+fn same_scores(truth: &[Vec<(String, f64)>], found: &[Vec<(String, f64)>], name: &str) {
+    assert_eq!(truth.len(), QUERIES);
+    for (truth, found) in truth.iter().zip(found) {
+        assert_eq!((truth.len(), found.len()), (K, K));
+        for ((_, own), (_, given)) in truth.iter().zip(found) {
+            assert!(
+                (own - given).abs() < 1e-4 * own.abs().max(1.0),
+                "{name}: {own} {given}"
+            );
+        }
+    }
+}
+
 /// The share of the first by one ranking that another has, nearest items of equal distance being equally good.
 fn recall(found: &[Vec<(String, f64)>], truth: &[Vec<(String, f64)>]) -> f64 {
     let mut hits = 0;
@@ -145,14 +159,16 @@ fn bits_are_searched_in_the_order_of_the_model() {
         assert_eq!(stored, signs);
 
         let (truth, exact) = (in_file(model), in_table(model, &name, &["--exact"]));
-        for (truth, exact) in truth.iter().zip(&exact) {
-            for ((_, own), (_, given)) in truth.iter().zip(exact) {
-                assert!(
-                    (own - given).abs() < 1e-4 * own.abs().max(1.0),
-                    "{name}: {own} {given}"
-                );
-            }
-        }
+        same_scores(&truth, &exact, &name);
+        // With a condition, the parameter of the query of the second stage stands behind its value.
+        let even: Vec<i64> = ids.iter().copied().filter(|id| id % 7 == 3).collect();
+        let few = in_table(model, &name, &["--where", "label=3", "--rescore", "3000"]);
+        assert!(
+            few.iter()
+                .flatten()
+                .all(|(id, _)| even.contains(&id.parse().unwrap()))
+        );
+        assert!(few.iter().all(|hits| hits.len() == K));
         let by_index = in_table(model, &name, &["--rescore", "200", "--effort", "400"]);
         assert!(
             recall(&by_index, &truth) > 0.9,
@@ -178,6 +194,20 @@ fn bits_are_searched_in_the_order_of_the_model() {
         ];
         let rescored = in_table(model, &name, &rescored);
         let whole = in_file(fine);
+        let again = ["--rescore-vector", "fine", "--rescore-model", fine];
+        let filtered = [&["--where", "label=3", "--rescore", "3000"], &again[..]].concat();
+        let filtered = in_table(model, &name, &filtered);
+        assert!(
+            filtered
+                .iter()
+                .flatten()
+                .all(|(id, _)| even.contains(&id.parse().unwrap()))
+        );
+        let past_index = in_table(model, &name, &[&["--exact"], &again[..]].concat());
+        assert!(
+            recall(&past_index, &whole) > 0.99,
+            "{name}: halves keep three digits"
+        );
         assert!(
             recall(&rescored, &whole) > 0.95,
             "{name}: {}",
@@ -189,6 +219,20 @@ fn bits_are_searched_in_the_order_of_the_model() {
             (&0.into(), &false.into())
         );
     }
+    // By inner product a cosine model stores signs at length 1.
+    let code = Code::Bits {
+        scale: 0.7,
+        queries: false,
+    };
+    let chain = mapped(Space::Cosine).with_code(Some(code)).unwrap();
+    let (_, unit) = save(folder.path(), "unit", chain);
+    push(text(&unit), "unit", "bit", &["--distance", "ip"]);
+    let unit = text(&unit);
+    same_scores(
+        &in_file(unit),
+        &in_table(unit, "unit", &["--exact"]),
+        "unit",
+    );
     let fine = text(&fine);
     let to = |column: &'static str| ["--from", "embedding", "--to", column, "--type", "bit"];
     let push = ["push", fine, &url, "--table", "docs"];

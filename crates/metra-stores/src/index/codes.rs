@@ -10,8 +10,9 @@ use metra::search::{HammingItems, Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::Path;
 
-/// Answers of the first stage that are ranked again where nobody says.
-pub(super) const RESCORED: usize = 100;
+/// Answers of the first stage that are ranked again where nobody says: at least, and for each one that is wanted.
+const RESCORED: usize = 100;
+const RESCORED_EACH: usize = 4;
 
 /// Items of an index as codes.
 pub(super) struct CodedIndex {
@@ -58,9 +59,11 @@ impl CodedIndex {
     }
 
     /// How to search where nobody says: in two stages where a second one is finer or the first one quicker.
-    pub(super) fn usual(&self) -> Ask {
+    pub(super) fn usual(&self, k: usize) -> Ask {
         match self.hamming.is_some() || self.vectors.is_some() {
-            true => Ask::Approximate { effort: RESCORED },
+            true => Ask::Approximate {
+                effort: RESCORED.max(k.saturating_mul(RESCORED_EACH)),
+            },
             false => Ask::Exact,
         }
     }
@@ -79,7 +82,8 @@ impl CodedIndex {
             return Err(metra::Error::parameter("k", "at least 1", 0).into());
         }
         let code = self.items.code();
-        let rounded = match code.codes_queries() {
+        let is_rounded = code.codes_queries() && (self.vectors.is_none() || self.hamming.is_none());
+        let rounded = match is_rounded {
             true => Some(self.rounded(queries)?),
             false => None,
         };

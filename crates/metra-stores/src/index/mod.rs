@@ -208,10 +208,10 @@ impl LocalIndex {
         ))
     }
 
-    /// How to search where nobody says: through the graph if there is one.
-    pub fn usual(&self) -> Ask {
+    /// How to search for `k` items where nobody says: through the graph if there is one, and codes in two stages.
+    pub fn usual(&self, k: usize) -> Ask {
         if let StoredItems::Codes(coded) = &self.items {
-            return coded.usual();
+            return coded.usual(k);
         }
         match &self.graph_file {
             // Items made equally long lie in one more direction, and blocks order otherwise: the walk

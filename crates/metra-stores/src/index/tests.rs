@@ -77,8 +77,8 @@ fn an_exact_index_gives_what_search_over_the_items_gives() {
     for space in spaces() {
         let (_folder, path) = indexed(space, &items, None);
         let index = open(&path).unwrap();
-        assert_eq!(index.usual(), Ask::Exact);
-        let found = index.search(&queries, 9, index.usual()).unwrap();
+        assert_eq!(index.usual(9), Ask::Exact);
+        let found = index.search(&queries, 9, index.usual(9)).unwrap();
         assert_eq!(found, top_k(space, &queries, &items, 9, false).unwrap());
         assert_eq!(index.id(699).unwrap(), "item-699");
         assert_eq!(index.label(61).unwrap().as_deref(), Some("1"));
@@ -244,8 +244,8 @@ mod approximate {
         for space in spaces() {
             let (_folder, path) = indexed(space, &items, Some(&GraphSettings::default()));
             let index = open(&path).unwrap();
-            assert!(matches!(index.usual(), Ask::Approximate { .. }));
-            let found = index.search(&queries, 10, index.usual()).unwrap();
+            assert!(matches!(index.usual(9), Ask::Approximate { .. }));
+            let found = index.search(&queries, 10, index.usual(9)).unwrap();
             let exact = index.search(&queries, 10, Ask::Exact).unwrap();
             let recall = recall(&found, &exact);
             assert!(recall >= 0.95, "{space}: {recall}");
@@ -282,7 +282,7 @@ mod approximate {
         let model = Model::new(None, chain, Origin::default()).unwrap();
         write(&path, &model, &stored, Some(&GraphSettings::default()));
         let index = open(&path).unwrap();
-        let found = index.search(&asked, 10, index.usual()).unwrap();
+        let found = index.search(&asked, 10, index.usual(9)).unwrap();
         let exact = top_k(Space::SquaredL2, &queries, &items, 10, false).unwrap();
         let recall = recall(&found, &exact);
         assert!(recall >= 0.95, "{recall}");
@@ -323,7 +323,7 @@ mod approximate {
         let (_folder, path) = pool(4).install(|| indexed(Space::Cosine, &items, Some(&parallel)));
         let index = pool(1).install(|| open(&path).unwrap());
         assert!(index.manifest().graph.as_ref().unwrap().parallel);
-        let ask = index.usual();
+        let ask = index.usual(9);
         let alone = pool(1).install(|| index.search(&queries, 5, ask).unwrap());
         let together = pool(8).install(|| index.search(&queries, 5, ask).unwrap());
         assert_eq!(alone, together);
@@ -360,7 +360,7 @@ mod approximate {
         let index = open(&path).unwrap();
         let ask = |values: Vec<f32>, k| {
             let queries = RowBuf::from_values(values, 8).unwrap();
-            index.search(&MemoryCorpus::new(queries).unwrap(), k, index.usual())
+            index.search(&MemoryCorpus::new(queries).unwrap(), k, index.usual(9))
         };
         let mut values = vec![1.0; 16];
         values[8..].fill(0.0);
@@ -373,13 +373,13 @@ mod approximate {
             "all that there are"
         );
         let narrow = MemoryCorpus::new(RowBuf::from_values(vec![1.0; 7], 7).unwrap()).unwrap();
-        assert!(index.search(&narrow, 3, index.usual()).is_err());
+        assert!(index.search(&narrow, 3, index.usual(9)).is_err());
 
         let (_folder, path) = indexed(Space::SquaredL2, &items, Some(&GraphSettings::default()));
         let index = open(&path).unwrap();
         let far = MemoryCorpus::new(RowBuf::from_values(vec![1e30; 8], 8).unwrap()).unwrap();
         let error = index
-            .search(&far, 3, index.usual())
+            .search(&far, 3, index.usual(9))
             .unwrap_err()
             .to_string();
         assert!(error.contains("search exactly"), "{error}");

@@ -16,6 +16,7 @@ use metra::data::{Corpus, MappedCorpus};
 use metra::internal::{AtomicFolder, check_mapped};
 use metra::linalg::Rows;
 use metra::model::{Code, Embedding, Model, Space};
+use metra::search::HammingItems;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -43,6 +44,11 @@ impl IndexWriter {
         let (codes, vectors) = match model.chain.code() {
             None => (None, Some(file(VECTORS)?)),
             Some(code) => {
+                let bytes = code.item_bytes(model.chain.output_dim());
+                if matches!(code, Code::Bits { .. }) && bytes > HammingItems::MOST_BYTES {
+                    let expected = format!("at most {}", HammingItems::MOST_BYTES);
+                    return Err(metra::Error::shape("bytes of an item", expected, bytes).into());
+                }
                 let path = building.path().join(CODE);
                 write_code(&path, &model.chain)?;
                 files.insert(CODE.to_owned(), digest_file(&path, &mut |_| Ok(()))?);
@@ -116,8 +122,14 @@ impl IndexWriter {
             StoredItems::Vectors(vectors) => (None, Some(vectors)),
             StoredItems::Codes(coded) => (Some(&coded.items), coded.vectors.as_ref()),
         };
-        if coded.is_some() != self.codes.is_some() {
-            let problem = "expected the items as this model holds them (codes or vectors)";
+        let same_model = former.manifest.model.digest == self.model.digest;
+        if !same_model || coded.is_some() != self.codes.is_some() {
+            let problem = "expected items of the same model, as it holds them (codes or vectors)";
+            return Err(Error::file(&former.folder, problem));
+        }
+        if self.vectors.is_none() && vectors.is_some() {
+            let problem =
+                "has vectors to rescore by, which would be lost: keep them here, too (--rescore)";
             return Err(Error::file(&former.folder, problem));
         }
         if self.vectors.is_some() && vectors.is_none() {

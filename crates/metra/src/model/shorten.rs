@@ -1,7 +1,7 @@
 //! The first dimensions of a map alone: for maps whose first dimensions serve by themselves, as principal directions and
 //! nested training make them.
 
-use super::{Chain, Code, Embedding, Int8Scale, LowRank, Model};
+use super::{Chain, Code, Embedding, Int8Scale, LowRank, Map, Model};
 use crate::linalg::RowBuf;
 use crate::{Error, Result};
 
@@ -13,6 +13,10 @@ impl Chain {
             return Err(Error::parameter("dimensions", format!("1 to {whole}"), dim));
         }
         self.space().check(dim)?;
+        if matches!(self.map(), Map::Indefinite(_)) {
+            let expected = "a linear map: distances of an indefinite one need all dimensions";
+            return Err(Error::parameter("the map", expected, "indefinite"));
+        }
         let code = match self.code() {
             Some(Code::Product(_)) => {
                 let expected = "none, f16, int8 or bits: blocks of pq belong together";
@@ -45,6 +49,13 @@ impl Model {
             ));
         }
         let mut origin = self.origin.clone();
+        // Signs of methods that do not train for them are those of a rotated map; those that do may be nested.
+        let code = origin.parameters.get("code").map_or("none", String::as_str);
+        let is_signs = matches!(code, "bits" | "hamming");
+        if code == "itq" || (is_signs && !origin.parameters.contains_key("nested")) {
+            let expected = "one without a rotation, which mixes dimensions";
+            return Err(Error::parameter("code", expected, code));
+        }
         origin.held_out = None;
         if let Some(rank) = origin.parameters.get_mut("rank") {
             *rank = dim.to_string();
@@ -62,7 +73,7 @@ impl Model {
 mod tests {
     use super::*;
     use crate::data::Batch;
-    use crate::model::{Map, Origin, Space, Step};
+    use crate::model::{Origin, Space, Step};
     use crate::random::Stream;
 
     fn drawn(rows: usize, dim: usize) -> RowBuf {
@@ -123,5 +134,17 @@ mod tests {
         assert!(whole.shortened(6).is_ok());
         let model = Model::new(None, whole, Origin::default()).unwrap();
         assert_eq!(model.shortened(2).unwrap().chain.output_dim(), 2);
+        let mut rotated = model;
+        for (code, nested) in [("itq", true), ("bits", false), ("hamming", false)] {
+            let parameters = &mut rotated.origin.parameters;
+            parameters.insert("code".into(), code.into());
+            if nested {
+                parameters.insert("nested".into(), "0".into());
+            } else {
+                parameters.remove("nested");
+            }
+            let message = rotated.shortened(2).unwrap_err().to_string();
+            assert!(message.contains("mixes dimensions"), "{message}");
+        }
     }
 }

@@ -1,60 +1,57 @@
 //! Exact search by the Hamming distance between codes of bits.
 //!
-//! Codes are cut into words of 64 bits. Of a block of items, the first words lie side by side, then the second ones, and
-//! so on: distances of a query to all items of a block are plain loops over neighbours in memory, which wide vector
-//! instructions do. A block stays near the processor while several queries look at it.
+//! Items stand in groups of 64: of a group, the first bytes lie side by side, then the second ones, and so on. Distances of
+//! a query to a group are sums of bytes in 64 lanes, which wide vector instructions do. A block of groups stays near
+//! the processor while several queries look at it.
 
 use super::top_k::Neighbours;
 use crate::linalg::vectorized;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// Items in a block.
-const BLOCK: usize = 1024;
+/// Items in a group.
+const LANES: usize = 64;
+/// Groups in a block.
+const GROUPS: usize = 16;
 /// Queries that look at a block one after the other.
 const QUERIES: usize = 32;
-/// Distances looked at with one comparison.
-const LOOK: usize = 32;
-/// What fills up the last block is farther than anything.
-const NONE: u64 = u64::MAX;
+/// Bytes whose differing bits are counted in one byte.
+const COUNTED: usize = 31;
 
 /// Codes of bits, ready to be searched by Hamming distance.
 pub struct HammingItems {
     bytes: usize,
-    words: usize,
     len: usize,
-    /// Blocks one after the other, each with a row of words for every place in a code.
-    blocks: Vec<u64>,
+    /// Groups one after the other, each with a row of 64 bytes for every place in a code.
+    groups: Vec<[u8; LANES]>,
 }
 
 impl HammingItems {
+    /// The longest codes: their distances are numbers of 16 bits.
+    pub const MOST_BYTES: usize = u16::MAX as usize / 8;
+
     /// Codes of `bytes` bytes each, one after the other.
     pub fn new(bytes: usize, codes: &[u8]) -> Result<Self> {
         let len = count(bytes, codes, "items")?;
         if len == 0 {
             return Err(Error::Data("there is no item to search".into()));
         }
-        if len >= u32::MAX as usize {
-            return Err(Error::shape("items", "fewer than 2^32 - 1", len));
+        if len >= u32::MAX as usize || bytes > Self::MOST_BYTES {
+            let expected = format!("fewer than 2^32 - 1 of at most {} bytes", Self::MOST_BYTES);
+            return Err(Error::shape("items", expected, format!("{len} × {bytes}")));
         }
-        let words = bytes.div_ceil(8);
-        let mut blocks = vec![0; len.div_ceil(BLOCK) * words * BLOCK];
-        blocks
-            .par_chunks_exact_mut(words * BLOCK)
-            .zip(codes.par_chunks(bytes * BLOCK))
-            .for_each(|(block, codes)| {
-                for (item, code) in codes.chunks_exact(bytes).enumerate() {
-                    for (word, value) in to_words(code).enumerate() {
-                        block[word * BLOCK + item] = value;
+        let mut groups = vec![[0; LANES]; len.div_ceil(LANES) * bytes];
+        groups
+            .par_chunks_exact_mut(bytes)
+            .zip(codes.par_chunks(bytes * LANES))
+            .for_each(|(group, codes)| {
+                for (lane, code) in codes.chunks_exact(bytes).enumerate() {
+                    for (row, byte) in group.iter_mut().zip(code) {
+                        row[lane] = *byte;
                     }
                 }
             });
-        Ok(HammingItems {
-            bytes,
-            words,
-            len,
-            blocks,
-        })
+        Ok(HammingItems { bytes, len, groups })
     }
 
     /// Number of items.
@@ -89,15 +86,15 @@ impl HammingItems {
 
     /// Keys of the nearest items of some queries: distance and then number.
     fn search(&self, queries: &[u8], k: usize) -> Vec<Vec<u64>> {
-        let mut nearest: Vec<Nearest> = (queries.chunks_exact(self.bytes))
-            .map(|query| Nearest::new(to_words(query).collect(), k))
+        let mut nearest: Vec<Nearest<'_>> = (queries.chunks_exact(self.bytes))
+            .map(|query| Nearest::new(query, k))
             .collect();
-        let mut distances = vec![NONE; BLOCK];
-        for (number, block) in self.blocks.chunks_exact(self.words * BLOCK).enumerate() {
-            let first = number * BLOCK;
-            let items = BLOCK.min(self.len - first);
+        let mut distances = [[0; LANES]; GROUPS];
+        for (number, block) in self.groups.chunks(GROUPS * self.bytes).enumerate() {
+            let first = number * GROUPS * LANES;
+            let items = (GROUPS * LANES).min(self.len - first);
             for query in &mut nearest {
-                query.look_at(block, &mut distances[..items], first as u64);
+                query.look_at(block, &mut distances, (first as u64, items));
             }
         }
         nearest.into_iter().map(Nearest::finish).collect()
@@ -105,48 +102,63 @@ impl HammingItems {
 }
 
 /// The nearest items of a query so far.
-struct Nearest {
-    query: Vec<u64>,
+struct Nearest<'q> {
+    query: &'q [u8],
     k: usize,
     /// Keys of candidates, `k` and more of them.
     keys: Vec<u64>,
     /// An item counts if it is nearer than this: a later one at the same distance has a larger number.
-    limit: u64,
+    limit: u16,
 }
 
-impl Nearest {
-    fn new(query: Vec<u64>, k: usize) -> Self {
+impl<'q> Nearest<'q> {
+    fn new(query: &'q [u8], k: usize) -> Self {
         Nearest {
             query,
             k,
-            keys: Vec::with_capacity(2 * k + BLOCK),
-            limit: NONE,
+            keys: Vec::with_capacity(2 * k + GROUPS * LANES),
+            limit: u16::MAX,
         }
     }
 
-    fn look_at(&mut self, block: &[u64], distances: &mut [u64], first: u64) {
-        let (query, limit) = (&self.query, self.limit);
-        let mut is_near = [false; BLOCK / LOOK];
+    fn look_at(
+        &mut self,
+        block: &[[u8; LANES]],
+        distances: &mut [[u16; LANES]; GROUPS],
+        (first, items): (u64, usize),
+    ) {
+        let (query, limit) = (self.query, self.limit);
+        let mut is_near = [false; GROUPS];
         vectorized(
             #[inline(always)]
             || {
-                distances.fill(0);
-                for (word, words) in query.iter().zip(block.chunks_exact(BLOCK)) {
-                    for (distance, other) in distances.iter_mut().zip(words) {
-                        *distance += u64::from((word ^ other).count_ones());
+                let groups = block.chunks_exact(query.len()).zip(distances.iter_mut());
+                for ((group, distances), is_near) in groups.zip(&mut is_near) {
+                    let mut sums = [0_u16; LANES];
+                    for (bytes, rows) in query.chunks(COUNTED).zip(group.chunks(COUNTED)) {
+                        let mut counts = [0_u8; LANES];
+                        for (byte, row) in bytes.iter().zip(rows) {
+                            for lane in 0..LANES {
+                                counts[lane] += (byte ^ row[lane]).count_ones() as u8;
+                            }
+                        }
+                        for lane in 0..LANES {
+                            sums[lane] += u16::from(counts[lane]);
+                        }
                     }
-                }
-                for (near, distances) in is_near.iter_mut().zip(distances.chunks(LOOK)) {
-                    let below = |any: bool, distance: &u64| any | (*distance < limit);
-                    *near = distances.iter().fold(false, below);
+                    *is_near = sums.iter().fold(false, |any, sum| any | (*sum < limit));
+                    *distances = sums;
                 }
             },
         );
-        let chunks = distances.chunks(LOOK).enumerate();
-        for (chunk, distances) in chunks.filter(|(chunk, _)| is_near[*chunk]) {
-            let first = first + (chunk * LOOK) as u64;
-            let near = (first..).zip(distances).filter(|(_, d)| **d < self.limit);
-            self.keys.extend(near.map(|(item, d)| d << 32 | item));
+        let near = (0..GROUPS).filter(|group| is_near[*group]);
+        for group in near {
+            // What fills up the last group is no item.
+            let lanes = items.saturating_sub(group * LANES).min(LANES);
+            let from = first + (group * LANES) as u64;
+            let all = (from..).zip(&distances[group][..lanes]);
+            let near = all.filter(|(_, distance)| **distance < self.limit);
+            (self.keys).extend(near.map(|(item, distance)| u64::from(*distance) << 32 | item));
         }
         if self.keys.len() >= 2 * self.k {
             self.cut();
@@ -160,7 +172,7 @@ impl Nearest {
             self.keys.truncate(self.k);
         }
         if let (true, Some(last)) = (self.keys.len() == self.k, self.keys.iter().max()) {
-            self.limit = last >> 32;
+            self.limit = (last >> 32) as u16;
         }
     }
 
@@ -169,15 +181,6 @@ impl Nearest {
         self.keys.sort_unstable();
         self.keys
     }
-}
-
-/// A code as words; the last one is filled up with zeros.
-fn to_words(code: &[u8]) -> impl Iterator<Item = u64> {
-    code.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    })
 }
 
 /// Number of codes in these bytes.
@@ -222,7 +225,13 @@ mod tests {
 
     #[test]
     fn the_nearest_are_found_with_ties_in_order() {
-        for (bytes, count, k) in [(1, 3000, 7), (3, 1024, 20), (16, 2500, 1), (20, 70, 100)] {
+        for (bytes, count, k) in [
+            (1, 3000, 7),
+            (3, 1024, 20),
+            (16, 2500, 1),
+            (20, 70, 100),
+            (70, 1100, 9),
+        ] {
             let (items, queries) = (random(bytes * count, 1), random(bytes * 40, 2));
             let index = HammingItems::new(bytes, &items).unwrap();
             let found = index.top_k(&queries, k).unwrap();

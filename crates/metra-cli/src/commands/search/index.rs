@@ -31,6 +31,9 @@ impl Search {
         let index = LocalIndex::open(&self.items, verify, &mut index_progress(&mut reporter))?;
         reporter.finish();
         index.check_model(&self.model.display().to_string(), model)?;
+        if model.chain.code().is_some() && !index.is_coded() {
+            bail!("{folder}: it holds vectors, and the model has a code: index the items again");
+        }
         if index.is_coded() && self.effort.is_some() {
             bail!(
                 "{folder}: --effort is for a graph, and this index has codes: --rescore says how many first answers are \
@@ -38,12 +41,16 @@ impl Search {
             );
         }
         let ask = match (self.exact, self.effort) {
-            (false, None) if index.is_coded() && index.usual() != Ask::Exact => Ask::Approximate {
-                effort: self.rescore,
-            },
+            (false, None) if index.usual(self.k) != Ask::Exact && index.is_coded() => {
+                match self.rescore {
+                    Some(0) => bail!("--rescore must be at least 1, but is 0"),
+                    Some(effort) => Ask::Approximate { effort },
+                    None => index.usual(self.k),
+                }
+            }
             (true, _) => Ask::Exact,
             (false, Some(effort)) => Ask::Approximate { effort },
-            (false, None) => index.usual(),
+            (false, None) => index.usual(self.k),
         };
         let asking = self.queries(query, model, common)?;
         // An index rounds queries by itself where their codes are compared.

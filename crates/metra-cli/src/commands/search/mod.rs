@@ -51,7 +51,7 @@ pub(crate) struct Search {
     )]
     exact: bool,
     /// Candidates that a graph keeps on its way: more find more, and take longer (default: 64 in a
-    /// folder, 256 there for models compared by dot or in blocks; 40 or k in a table)
+    /// folder, 256 there for models compared by dot or in blocks; 40 or k in a table, for bits as many as --rescore)
     #[arg(
         long,
         visible_alias = "ef-search",
@@ -60,14 +60,9 @@ pub(crate) struct Search {
     )]
     effort: Option<usize>,
     /// First answers that are put in order again: those of codes in a folder, of a column of bits, or with
-    /// --rescore-vector
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 100,
-        help_heading = "In an index or a table"
-    )]
-    rescore: usize,
+    /// --rescore-vector (default: four times k and 100 at least)
+    #[arg(long, value_name = "N", help_heading = "In an index or a table")]
+    rescore: Option<usize>,
     /// Compare the lengths of a folder's files and not their digests, which reads all of them; for
     /// folders that nobody else writes to
     #[arg(long, help_heading = "In an index or a table")]

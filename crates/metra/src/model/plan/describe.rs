@@ -21,8 +21,8 @@ impl Plan {
         };
         let compare = match self.distance {
             _ if bits => {
-                "hamming for candidates, then the inner product with what bits stand for; smaller and \
-                 larger are nearer"
+                "candidates by Hamming distance (smaller is nearer), then by inner product with what bits \
+                 stand for (larger is nearer)"
             }
             Distance::SquaredL2 => "l2 (Euclidean distance, squared or not); smaller is nearer",
             Distance::InnerProduct => "ip (inner product); larger is nearer",
@@ -68,7 +68,7 @@ impl Plan {
     /// What breaks the order although the store takes it without an error.
     pub(crate) fn warnings(&self, element: &Element) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.distance == Distance::InnerProduct {
+        if self.distance == Distance::InnerProduct && element.bits > 1 {
             let lost = match self.form {
                 Form::MappedAndNorm | Form::InputAndNorm(_) => {
                     Some("the last coordinate holds each item's own part of the distance")

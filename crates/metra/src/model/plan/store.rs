@@ -82,8 +82,8 @@ impl Store {
         Store {
             name: "pgvector",
             distances: THREE,
-            // README of pgvector 0.8: columns to 16,000 dimensions, HNSW to 2,000 of `vector`, 4,000 of
-            // `halfvec` and 64,000 of `bit`.
+            // README of pgvector 0.8: columns to 16,000 dimensions, HNSW to 2,000 of `vector` and 4,000 of
+            // `halfvec`.
             elements: &[
                 Element {
                     name: "vector",
@@ -100,8 +100,9 @@ impl Store {
                 Element {
                     name: "bit",
                     bits: 1,
-                    most_stored: None,
-                    most_indexed: Some(64_000),
+                    // An index takes 64,000 bits, but they are compared with a query of type `vector`.
+                    most_stored: Some(16_000),
+                    most_indexed: Some(16_000),
                 },
             ],
             note: Some(

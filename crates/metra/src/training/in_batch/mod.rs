@@ -29,13 +29,13 @@ use super::parameters::{Bound, parameters, require_rank};
 use super::regulariser::Regulariser;
 use super::training_space::{Start, TrainingSpace};
 use super::warp::check_relevance;
-use crate::Result;
 use crate::data::Keys;
 use crate::dataset::Dataset;
 use crate::execute::keyed_sums;
 use crate::linalg::{RowBuf, map_rows};
 use crate::model::{Map, Space};
 use crate::supervision::{Labels, Relevance};
+use crate::{Error, Result};
 pub(crate) use batch::{Batch, Plan};
 use cosines::{PairLoss, Units};
 use steps::{BatchDescent, State};
@@ -75,6 +75,17 @@ parameters! {
 }
 
 impl InBatchTraining {
+    fn check(&self, data: &Dataset<'_>) -> Result<()> {
+        require_rank(self.rank, data.dim())?;
+        match self.nested > self.rank / 2 {
+            true => {
+                let expected = format!("0 to {} (half the rank)", self.rank / 2);
+                Err(Error::parameter("nested", expected, self.nested))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn plan<'a>(
         &self,
         data: &'a Dataset<'_>,
@@ -101,7 +112,7 @@ pub(crate) fn train(
     data: &Dataset<'_>,
     run: &mut Run<'_>,
 ) -> Result<Map> {
-    require_rank(settings.rank, data.dim())?;
+    settings.check(data)?;
     let classes = match proxy_rate {
         Some(_) => Some(data.training_labels(learner)?),
         None => None,
@@ -145,7 +156,7 @@ impl<L: WithoutProxies> LocalSgd for L {
 
     fn begin(&self, data: &Dataset<'_>, shared: &SharedState, seed: u64) -> Result<Vec<f32>> {
         let settings = self.training();
-        require_rank(settings.rank, data.dim())?;
+        settings.check(data)?;
         settings.regulariser.check_distributed()?;
         settings.schedule.check_distributed()?;
         let space = TrainingSpace::plain(data, shared.mean.clone());

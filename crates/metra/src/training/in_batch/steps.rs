@@ -296,6 +296,88 @@ impl Derivatives {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::synthetic::Nuisance;
+    use crate::dataset::Dataset;
+    use crate::methods::{ProxyAnchor, SupCon};
+    use crate::supervision::{Labels, Supervision};
+
+    /// The mean over prefixes, against differences of the loss, by the map and by the proxies.
+    #[test]
+    fn nested_gradients_equal_finite_differences() {
+        let set = Nuisance {
+            classes: 5,
+            signal: 3,
+            noise: 4,
+            seed: 2,
+        };
+        let set = set.rows(40);
+        let labels = Labels::from_numbers(&set.classes).unwrap();
+        let supervision = Supervision::labels(labels.clone());
+        let data = Dataset::new(&set.corpus, &supervision).unwrap();
+        let space = TrainingSpace::new(&data).unwrap();
+        let settings = InBatchTraining {
+            rank: 4,
+            nested: 1,
+            batch: 20,
+            ..InBatchTraining::default()
+        };
+        let supcon = SupCon {
+            temperature: 0.3,
+            ..SupCon::default()
+        };
+        let proxy_anchor = ProxyAnchor {
+            alpha: 8.0,
+            ..ProxyAnchor::default()
+        };
+        let mut random = Stream::new(1, "test", 0);
+        let mut normal = |rows: usize, dim: usize| {
+            let values = (0..rows * dim).map(|_| random.normal() as f32).collect();
+            RowBuf::from_values(values, dim).unwrap()
+        };
+        let to_map = |_: &RowBuf| unreachable!("no map is asked for");
+        let losses: [(&dyn PairLoss, usize); 2] = [(&supcon, 0), (&proxy_anchor, 5)];
+        for (loss, count) in losses {
+            let plan = settings.plan(&data, &labels, count > 0);
+            let mut descent = BatchDescent::new(&settings, loss, plan, &space, 1.0, &to_map);
+            assert_eq!(descent.prefixes, [4, 2, 1]);
+            let mut draw = Stream::new(3, "test", 0);
+            descent
+                .batch
+                .draw(&descent.plan, &descent.classes, &mut draw);
+            let (queries, items) = (descent.queries, descent.items);
+            let origin = descent.origin.clone();
+            (descent.batch)
+                .fetch(queries, items, origin.as_deref(), 1.0, &mut descent.rows)
+                .unwrap();
+            let (map, proxies) = (normal(4, space.dim()), normal(count, 4));
+            let mut value = |map: &RowBuf, proxies: &RowBuf| {
+                map_rows(descent.rows.rows(), map.rows(), &mut descent.embedded).unwrap();
+                let loss = descent.pull(proxies, 1.0);
+                let mut by_map = RowBuf::empty(1);
+                let (by_row, rows) = (descent.by_row.rows(), descent.rows.rows());
+                transposed_product(by_row, rows, &mut by_map).unwrap();
+                (loss, by_map, descent.by_proxy.clone())
+            };
+            let (_, by_map, by_proxy) = value(&map, &proxies);
+            let all = [(&map, &by_map), (&proxies, &by_proxy)];
+            for (number, (moved, derivatives)) in all.into_iter().enumerate() {
+                for place in 0..moved.values().len() {
+                    let mut at = |by: f32| {
+                        let mut both = [map.clone(), proxies.clone()];
+                        both[number].values_mut()[place] += by;
+                        value(&both[0], &both[1]).0
+                    };
+                    let slope = (at(1e-3) - at(-1e-3)) / 2e-3;
+                    let found = f64::from(derivatives.values()[place]);
+                    let tolerance = 0.01 * slope.abs().max(0.05);
+                    assert!(
+                        (slope - found).abs() < tolerance,
+                        "{number} {place}: {slope} {found}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn prefixes_are_halves() {
