@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ITEMS, QUERIES, REPEATS, TIMED = 100_000, 1_000, 5, 200
-RESCORED = 100
+RESCORED = 200
 TABLE = "metra_codes"
 
 

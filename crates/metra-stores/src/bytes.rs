@@ -7,3 +7,9 @@ pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
         .flat_map(|value| value.to_le_bytes())
         .collect()
 }
+
+/// Append how many numbers there are, as u64, and the numbers.
+pub(crate) fn write_counted(bytes: &mut Vec<u8>, values: &[f32]) {
+    bytes.extend((values.len() as u64).to_le_bytes());
+    bytes.extend(little_endian(values));
+}

@@ -1,12 +1,14 @@
 //! FAISS: an index file whose vectors are mapped on their way in, `IndexPreTransform` in front of
-//! `IndexFlatL2`, `IndexFlatIP` (in an `IndexIDMap` where items have ids) or any index that is there already.
+//! `IndexFlatL2`, `IndexFlatIP` or an index of codes (in an `IndexIDMap` where items have ids), or any index that is there
+//! already.
 //!
 //! The layout is that of `index_write.cpp` (written here as FAISS 1.15.1 does, read by 1.7.4 too): numbers as they lie in memory, little
 //! endian, vectors with their length as u64 in front. Nothing in it needs FAISS to be written, and the
 //! bytes of an index that is there already are copied as they are.
 
+use super::faiss_code::FaissCode;
 use super::map::{Export, MapPart, bias, write_error};
-use crate::bytes::little_endian;
+use crate::bytes::{little_endian, write_counted};
 use crate::{Error, Result};
 use metra::data::{Corpus, Groups};
 use metra::internal::AtomicFile;
@@ -22,13 +24,14 @@ const HEADER: usize = 4 + 4 + 8 + 8 + 8 + 1 + 4;
 /// What FAISS writes where it once had other numbers.
 const UNUSED: i64 = 1 << 20;
 
-/// Writes a flat index with the map in front, whose stored vectors come one block after another.
+/// Writes a flat index, or one of codes where the model has such as FAISS has, with the map in front, whose stored vectors come one block after another.
 pub struct FaissWriter<W: Write> {
     out: W,
     dim: usize,
     rows: u64,
     written: u64,
     ids: Option<Vec<i64>>,
+    code: Option<FaissCode>,
 }
 
 impl<W: Write> FaissWriter<W> {
@@ -52,12 +55,21 @@ impl<W: Write> FaissWriter<W> {
             bytes.extend(b"IxMp");
             header(&mut bytes, dim, rows, metric)?;
         }
-        bytes.extend(match metric {
-            0 => *b"IxFI",
-            _ => *b"IxF2",
+        let code = FaissCode::of(plan);
+        bytes.extend(match (&code, metric) {
+            (Some(code), _) => code.letters(),
+            (None, 0) => *b"IxFI",
+            (None, _) => *b"IxF2",
         });
         header(&mut bytes, dim, rows, metric)?;
-        bytes.extend((rows * dim as u64).to_le_bytes());
+        let numbers = match &code {
+            Some(code) => {
+                code.write_quantiser(&mut bytes);
+                code.item_bytes()
+            }
+            None => dim,
+        };
+        bytes.extend((rows * numbers as u64).to_le_bytes());
         out.write_all(&bytes).map_err(failed)?;
         Ok(FaissWriter {
             out,
@@ -65,24 +77,33 @@ impl<W: Write> FaissWriter<W> {
             rows,
             written: 0,
             ids,
+            code,
         })
     }
 
     /// Append stored vectors.
     pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        let first = self.written;
         self.written += rows.len() as u64;
         if rows.dim() != self.dim || self.written > self.rows {
             return Err(self.wrong(rows.dim()));
         }
-        self.out
-            .write_all(&little_endian(rows.values()))
-            .map_err(failed)
+        let bytes = match &self.code {
+            Some(code) => code.encode(first, rows)?,
+            None => little_endian(rows.values()),
+        };
+        self.out.write_all(&bytes).map_err(failed)
     }
 
     /// Give back what was written to; the number of rows must be the one announced.
     pub fn finish(mut self) -> Result<W> {
         if self.written != self.rows {
             return Err(self.wrong(self.dim));
+        }
+        if let Some(code) = &self.code {
+            let mut end = Vec::new();
+            code.write_end(&mut end);
+            self.out.write_all(&end).map_err(failed)?;
         }
         if let Some(ids) = &self.ids {
             let length = (ids.len() as u64).to_le_bytes();
@@ -236,9 +257,9 @@ fn pre_transform(export: &Export, metric: i32, rows: u64) -> Result<Vec<u8>> {
                 dim = map.output_dim();
                 bytes.extend(b"LTra");
                 bytes.push(u8::from(map.offset().is_some()));
-                floats(&mut bytes, map.weights().values());
+                write_counted(&mut bytes, map.weights().values());
                 let offset = map.offset().map(|_| bias(map)).unwrap_or_default();
-                floats(&mut bytes, &offset);
+                write_counted(&mut bytes, &offset);
             }
             MapPart::UnitLength => {
                 bytes.extend(b"VNrm");
@@ -261,11 +282,6 @@ fn header(bytes: &mut Vec<u8>, dim: usize, rows: u64, metric: i32) -> Result<()>
     bytes.push(1);
     bytes.extend(metric.to_le_bytes());
     Ok(())
-}
-
-fn floats(bytes: &mut Vec<u8>, values: &[f32]) {
-    bytes.extend((values.len() as u64).to_le_bytes());
-    bytes.extend(little_endian(values));
 }
 
 fn as_i32(number: usize) -> Result<i32> {
@@ -356,7 +372,7 @@ mod tests {
             // A flat index by L2 of one vector (7, 8), by hand.
             let mut bytes = b"IxF2".to_vec();
             header(&mut bytes, 2, 1, 1).unwrap();
-            floats(&mut bytes, &[7.0, 8.0]);
+            write_counted(&mut bytes, &[7.0, 8.0]);
             bytes
         };
         let model = |space| model(3, Vec::new(), two_of_three(), space);

@@ -6,6 +6,7 @@
 //! are folded, and what is left over is refused by name.
 
 mod faiss;
+mod faiss_code;
 mod format;
 mod header;
 mod map;

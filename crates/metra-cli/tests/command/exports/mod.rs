@@ -15,7 +15,7 @@ use crate::folder::{Folder, QUICK, digits, text};
 use families::{DIM, Family, GROUPS, all, narrowed, values};
 use metra::data::Batch;
 use metra::linalg::RowBuf;
-use metra::model::{Embedding, Plan, Space};
+use metra::model::{Code, Embedding, Int8Scale, Plan, ProductCode, Space};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -177,6 +177,51 @@ fn indexes_of_faiss_hold_items_and_are_put_in_front_of() {
         "kind": "faiss_items", "file": "signs.faiss", "input": "x.npy",
         "expected": "signs.stored.npy",
     }));
+    let low_rank = |space: &str| {
+        let name = format!("low-rank-{space}");
+        let family = families.iter().find(|family| family.name == name);
+        family.unwrap().model.clone()
+    };
+    for (space, code) in [
+        ("euclid", "pq"),
+        ("euclid", "int8-columns"),
+        ("dot", "f16"),
+        ("dot", "pq"),
+    ] {
+        let mut model = low_rank(space);
+        let dim = model.chain.output_dim();
+        let mut mapped = RowBuf::empty(1);
+        model.chain.embed_items(0, &batch, &mut mapped).unwrap();
+        let code_of = match code {
+            "pq" => {
+                let centroids = mapped.rows().slice(0, 20).values().to_vec();
+                let centroids = RowBuf::from_values(centroids, dim).unwrap();
+                Code::Product(ProductCode::new(dim, centroids).unwrap())
+            }
+            "f16" => Code::Float16,
+            _ => Code::Int8(Int8Scale::PerDimension(vec![0.02; dim])),
+        };
+        model.chain = model.chain.with_code(Some(code_of)).unwrap();
+        let name = format!("{space}-{code}");
+        let path = folder.path(&format!("{name}.safetensors"));
+        model.save(path).unwrap();
+        let stored = format!("{name}.stored.npy");
+        embed(&folder, &name, "item", &["--decoded"], &stored);
+        let line = format!("export {name}.safetensors --items x.npy -o {name}.faiss");
+        folder.json(&line, &[]);
+        let floats = 4 * ROWS * model.chain.output_dim();
+        let bytes = folder.bytes(&format!("{name}.faiss"));
+        let codes = ROWS * model.chain.item_bytes();
+        let kind: &[u8] = if code.contains("pq") {
+            b"IxPq"
+        } else {
+            b"IxSQ"
+        };
+        assert!(codes < floats && bytes.windows(4).any(|letters| letters == kind));
+        cases.push(json!({
+            "kind": "faiss_items", "file": format!("{name}.faiss"), "input": "x.npy", "expected": stored,
+        }));
+    }
     for family in families.into_iter().filter(|family| family.affine) {
         let (name, space) = (&family.name, family.model.chain.space());
         let model = folder.path(&format!("{name}.safetensors"));

@@ -251,6 +251,13 @@ impl Plan {
         matches!(self.form, Form::Candidates).then(|| self.chain.space())
     }
 
+    /// Where stored vectors are what codes stand for, nothing added or divided, the code.
+    pub fn code(&self) -> Option<&Code> {
+        let code = self.chain.code()?;
+        let is_plain = matches!(self.form, Form::Mapped { .. }) && self.centre.is_none();
+        is_plain.then_some(code)
+    }
+
     /// Where stored vectors are signs alone, what a sign stands for: plus or minus this in every dimension.
     pub fn sign_scale(&self) -> Option<f32> {
         let Some(Code::Bits { scale, .. }) = self.chain.code() else {
