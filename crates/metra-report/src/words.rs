@@ -4,6 +4,7 @@ use crate::leaderboard::{AgainstBest, Leaderboard, RankedLine, mean};
 use crate::measures::heading;
 use crate::numbers::{count, gain, score, seconds};
 use crate::tables::PartTable;
+use metra::evaluate::INTERVALS;
 use metra::experiment::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
 use serde::Serialize;
 
@@ -384,7 +385,7 @@ fn many(leaderboard: &Leaderboard<'_>) -> Remark {
         }
     });
     sentences.say(format!(
-        "Intervals are paired bootstrap intervals of 95 %: {resamples} resamples of {drawn}."
+        "Intervals of 95 % are by {INTERVALS}: {resamples} resamples of {drawn}."
     ));
     if protocol.comparisons > 1 {
         let comparisons = protocol.comparisons;
@@ -421,7 +422,7 @@ pub(crate) fn protocol(results: &Results) -> Vec<Fact> {
         facts.push(Fact::new("Re-ranking", rerank.clone()));
     }
     let intervals = format!(
-        "paired bootstrap, {} resamples; the wide ones allow for {}",
+        "{INTERVALS}, {} resamples; the wide ones allow for {}",
         protocol.resamples,
         count(protocol.comparisons, "comparison")
     );

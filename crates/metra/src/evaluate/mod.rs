@@ -40,7 +40,9 @@ pub use pairwise_order::PairwiseOrderAccuracy;
 pub use ranking::{RankedItem, RankedQuery, evaluate_ranking};
 pub use reranked::evaluate_reranked;
 pub(crate) use reranked::evaluate_two_stages;
-pub use significance::{Bootstrap, Comparison, Resampled, Verdict, paired_bootstrap, resample};
+pub use significance::{
+    Bootstrap, Comparison, INTERVALS, Resampled, Verdict, paired_bootstrap, resample,
+};
 pub use single_shot::Direction;
 pub(crate) use single_shot::single_shot;
 pub use truth::{

@@ -18,6 +18,10 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// How intervals are made, in words for reports.
+pub const INTERVALS: &str =
+    "Student's t over paired differences, with the standard error of resampled means";
+
 /// How to resample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {

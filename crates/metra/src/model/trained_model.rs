@@ -111,7 +111,7 @@ pub struct MeasuredGain {
     pub base: f64,
     /// Of the learned metric.
     pub learned: f64,
-    /// Lower end of the paired bootstrap interval of the difference.
+    /// Lower end of the 95 % interval of the difference.
     pub low: f64,
     /// Its upper end.
     pub high: f64,

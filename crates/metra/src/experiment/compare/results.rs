@@ -79,7 +79,7 @@ pub struct ProtocolFacts {
     pub rerank: Option<String>,
     /// Comparisons made at once, by which the wider intervals are adjusted (Bonferroni).
     pub comparisons: usize,
-    /// Resamples of the paired bootstrap.
+    /// Resamples that the standard errors of intervals are made of.
     pub resamples: u32,
 }
 
