@@ -2,13 +2,12 @@
 
 use crate::model::Model;
 use crate::supervision::{Arrays, SupervisionInput};
-use crate::train::{read, read_all};
+use crate::train::{Judging, read, read_all};
 use crate::vectors::{Given, Rule, Vectors};
 use crate::working::{History, ProgressChannel, work};
 use metra::data::Storage;
 use metra::experiment::{
-    CompressSettings, Compressed, CompressionResult, EvaluationSettings, Experiment, HoldOut,
-    NEIGHBOURS, Parts, Protocol, neighbour_dataset,
+    CompressSettings, Compressed, CompressionResult, Experiment, NEIGHBOURS, neighbour_dataset,
 };
 use metra::model::Space;
 use metra::{Dataset, Error, Result};
@@ -96,22 +95,19 @@ impl CompressionOrder {
         data: &Dataset<'_>,
         channel: &ProgressChannel,
     ) -> Result<(CompressionReport, CompressionResult)> {
-        let protocol = read(self.protocol.as_ref())?;
-        let protocol = protocol.unwrap_or_else(|| Protocol::default_for(data.supervision()));
-        let (measures, criterion) = (read_all(&self.measures)?, read(self.criterion.as_ref())?);
-        let settings = EvaluationSettings::new(data, protocol, measures, criterion, self.seed)?;
-        let kind = match read(self.holdout.as_ref())? {
-            Some(kind) => kind,
-            None => HoldOut::default_for(data),
+        let judging = Judging {
+            protocol: self.protocol.as_ref(),
+            measures: &self.measures,
+            criterion: self.criterion.as_ref(),
+            holdout: self.holdout.as_ref(),
+            shares: (self.validation, self.test),
+            seed: self.seed,
         };
-        let shares = (self.validation, self.test);
-        let parts = Parts::draw(data, &data.units(), kind, shares, self.seed)?;
         let names = (self.methods.as_ref())
             .map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
         let recipe = self.prepare.parse()?;
         let methods = CompressSettings::methods(names.as_deref(), data.supervision(), &recipe)?;
-        let splits = (vec![(parts, self.seed)], kind);
-        let mut experiment = Experiment::new(data, splits, settings, methods, self.seed)?;
+        let mut experiment = judging.experiment(data, methods)?;
         experiment.base = self.base.clone();
         let (rows, dim) = (data.items().len(), data.dim());
         let words = format!("{rows} × {dim}, {}", data.supervision().describe());

@@ -94,6 +94,38 @@ pub(crate) fn train<'py>(
     outcome.into_python(py)
 }
 
+/// How one split is drawn and evaluated, as words that the library reads.
+pub(crate) struct Judging<'a> {
+    pub(crate) protocol: Option<&'a String>,
+    pub(crate) measures: &'a [String],
+    pub(crate) criterion: Option<&'a String>,
+    pub(crate) holdout: Option<&'a String>,
+    /// Of validation and test part.
+    pub(crate) shares: (f64, f64),
+    pub(crate) seed: u64,
+}
+
+impl Judging<'_> {
+    /// The experiment of some methods.
+    pub(crate) fn experiment<'d>(
+        &self,
+        data: &'d Dataset<'d>,
+        methods: Vec<ComparedMethod>,
+    ) -> Result<Experiment<'d>> {
+        let protocol = read(self.protocol)?;
+        let protocol = protocol.unwrap_or_else(|| Protocol::default_for(data.supervision()));
+        let (measures, criterion) = (read_all(self.measures)?, read(self.criterion)?);
+        let settings = EvaluationSettings::new(data, protocol, measures, criterion, self.seed)?;
+        let kind = match read(self.holdout)? {
+            Some(kind) => kind,
+            None => HoldOut::default_for(data),
+        };
+        let parts = Parts::draw(data, &data.units(), kind, self.shares, self.seed)?;
+        let splits = (vec![(parts, self.seed)], kind);
+        Experiment::new(data, splits, settings, methods, self.seed)
+    }
+}
+
 impl Order {
     /// The experiment of one method on one split.
     pub(crate) fn experiment<'d>(&self, data: &'d Dataset<'d>) -> Result<Experiment<'d>> {
@@ -106,18 +138,15 @@ impl Order {
             spaces: read_all(&self.scores)?,
             published: BTreeMap::new(),
         };
-        let protocol = read(self.protocol.as_ref())?;
-        let protocol = protocol.unwrap_or_else(|| Protocol::default_for(data.supervision()));
-        let (measures, criterion) = (read_all(&self.measures)?, read(self.criterion.as_ref())?);
-        let settings = EvaluationSettings::new(data, protocol, measures, criterion, self.seed)?;
-        let kind = match read(self.holdout.as_ref())? {
-            Some(kind) => kind,
-            None => HoldOut::default_for(data),
+        let judging = Judging {
+            protocol: self.protocol.as_ref(),
+            measures: &self.measures,
+            criterion: self.criterion.as_ref(),
+            holdout: self.holdout.as_ref(),
+            shares: (self.validation, self.test),
+            seed: self.seed,
         };
-        let shares = (self.validation, self.test);
-        let parts = Parts::draw(data, &data.units(), kind, shares, self.seed)?;
-        let splits = (vec![(parts, self.seed)], kind);
-        let mut experiment = Experiment::new(data, splits, settings, vec![method], self.seed)?;
+        let mut experiment = judging.experiment(data, vec![method])?;
         registry::find(&self.method)?.build(&experiment.methods[0].settings)?;
         experiment.base = self.base.clone();
         read::<Space>(self.base.as_ref())?;

@@ -5,7 +5,7 @@
 use crate::Result;
 use crate::bytes::write_counted;
 use metra::linalg::Rows;
-use metra::model::{Code, Int8Scale, Plan, ProductCode, Space};
+use metra::model::{Code, Embedding, Int8Scale, Plan, ProductCode, Space};
 
 /// Centroids of a block, which FAISS numbers by bytes.
 const CENTROIDS: usize = 256;
@@ -29,13 +29,9 @@ impl FaissCode {
             Code::Int8(Int8Scale::PerDimension(_)) | Code::Float16 => true,
             Code::Int8(_) | Code::Bits { .. } => false,
         };
-        let space = match plan.distance() {
-            metra::model::Distance::SquaredL2 => Space::SquaredL2,
-            _ => Space::InnerProduct,
-        };
         is_known.then(|| FaissCode {
             code: code.clone(),
-            space,
+            space: plan.space(),
             dim,
         })
     }

@@ -2,17 +2,13 @@
 //! are rescored.
 
 use super::Ask;
-use crate::{Error, Result};
+use crate::{Error, Result, rescored_answers};
 use metra::data::{Corpus, MappedCorpus, MemoryCorpus, RowId};
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Code, CodedItems, Embedding, Model, Origin, Space};
 use metra::search::{HammingItems, Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::Path;
-
-/// Answers of the first stage that are ranked again where nobody says: at least, and for each one that is wanted.
-const RESCORED: usize = 100;
-const RESCORED_EACH: usize = 4;
 
 /// Items of an index as codes.
 pub(super) struct CodedIndex {
@@ -62,7 +58,7 @@ impl CodedIndex {
     pub(super) fn usual(&self, k: usize) -> Ask {
         match self.hamming.is_some() || self.vectors.is_some() {
             true => Ask::Approximate {
-                effort: RESCORED.max(k.saturating_mul(RESCORED_EACH)),
+                effort: rescored_answers(k),
             },
             false => Ask::Exact,
         }
@@ -114,18 +110,9 @@ impl CodedIndex {
                 },
             )
             .collect();
-        let mut all = Neighbours {
-            k,
-            ids: Vec::with_capacity(found.queries() * k),
-            scores: Vec::with_capacity(found.queries() * k),
-        };
-        for answers in ranked {
-            for (id, score) in answers? {
-                all.ids.push(id);
-                all.scores.push(score);
-            }
-        }
-        Ok(all)
+        // Whichever thread ends first, the first failure is reported.
+        let answers: Vec<_> = ranked.into_iter().collect::<metra::Result<_>>()?;
+        Ok(Neighbours::of_queries(k, answers))
     }
 
     fn encoded(&self, queries: &dyn Corpus) -> Result<Vec<u8>> {

@@ -260,18 +260,9 @@ impl LocalIndex {
             .into_par_iter()
             .map(|block| search.block(block * QUERIES))
             .collect();
-        let mut all = Neighbours {
-            k,
-            ids: Vec::with_capacity(queries.len() as usize * k),
-            scores: Vec::with_capacity(queries.len() as usize * k),
-        };
-        for found in blocks {
-            for (id, score) in found?.into_iter().flatten() {
-                all.ids.push(id);
-                all.scores.push(score);
-            }
-        }
-        Ok(all)
+        // Whichever thread ends first, the first failure is reported.
+        let blocks: Vec<_> = blocks.into_iter().collect::<Result<_>>()?;
+        Ok(Neighbours::of_queries(k, blocks.into_iter().flatten()))
     }
 
     /// Whether items are held as codes.

@@ -9,7 +9,7 @@ use super::stage::{SearchedColumn, Stage};
 use super::table::Table;
 use super::vectors::{VectorType, decode_vector};
 use crate::sql::TableName;
-use crate::{Error, Result};
+use crate::{Error, Result, rescored_answers};
 use metra::data::MemoryCorpus;
 use metra::linalg::{RowBuf, Rows};
 use metra::model::{Plan, Space};
@@ -37,8 +37,8 @@ pub struct Searching<'a> {
     /// The column that ranks the first answers again, if there is one.
     pub rescoring: Option<SearchedColumn<'a>>,
     /// First answers that are ranked again: by the column of rescoring, or where the column holds bits, by the
-    /// metric's own distance instead of Hamming's.
-    pub candidates: usize,
+    /// metric's own distance instead of Hamming's. `None` for four times `k`, and 100 at least.
+    pub candidates: Option<usize>,
     /// A column to show beside the items.
     pub label: Option<String>,
     /// Which rows.
@@ -49,6 +49,14 @@ pub struct Searching<'a> {
     pub exact: bool,
     /// Candidates that an index of HNSW keeps (`hnsw.ef_search`).
     pub ef_search: Option<usize>,
+}
+
+impl Searching<'_> {
+    /// First answers that are ranked again.
+    fn rescored(&self) -> usize {
+        self.candidates
+            .map_or_else(|| rescored_answers(self.k), |count| count.max(self.k))
+    }
 }
 
 /// An item that was found.
@@ -82,7 +90,7 @@ impl Search {
         if let Some(search) = what.ef_search.filter(|n| !(1..=MOST_SEARCH).contains(n)) {
             return Err(metra::Error::parameter("ef-search", "1 to 1000", search).into());
         }
-        if what.candidates == 0 {
+        if what.candidates == Some(0) {
             return Err(metra::Error::parameter("items to rescore", "at least 1", 0).into());
         }
         let mut client = address.connect()?;
@@ -296,7 +304,7 @@ fn statement(
         ));
     }
     // All columns come along, so that the distance can name its own.
-    let candidates = what.candidates.max(k);
+    let candidates = what.rescored();
     Ok(format!(
         "SELECT {id}::text, ({distance})::float8, {label} FROM (SELECT * FROM {filter} ORDER BY {in_order} LIMIT \
          {candidates}) AS candidates ORDER BY {distance} LIMIT {k}"
@@ -313,7 +321,7 @@ fn settings(table: &Table, what: &Searching<'_>, kind: VectorType) -> Vec<(&'sta
     }
     let least = what.ef_search.unwrap_or(USUAL_SEARCH);
     let wanted = match kind == VectorType::Bit || what.rescoring.is_some() {
-        true => what.k.max(what.candidates),
+        true => what.rescored(),
         false => what.k,
     };
     let search = least.max(wanted.min(MOST_SEARCH));

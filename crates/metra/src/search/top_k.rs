@@ -38,6 +38,12 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
+    /// The answers of one query after another, `k` items each with their scores.
+    pub fn of_queries(k: usize, answers: impl IntoIterator<Item = Vec<(RowId, f32)>>) -> Self {
+        let (ids, scores) = answers.into_iter().flatten().unzip();
+        Neighbours { k, ids, scores }
+    }
+
     /// Number of queries.
     pub fn queries(&self) -> usize {
         self.ids.len().checked_div(self.k).unwrap_or(0)
@@ -82,19 +88,8 @@ pub fn top_k(
     let prepared = Items::prepare(space, items)?;
     let k = k.min(prepared.len() - usize::from(exclude_self));
     let skip = |query, item| exclude_self && query == item;
-    let mut found = Neighbours {
-        k,
-        ids: Vec::with_capacity(queries.len() as usize * k),
-        scores: Vec::with_capacity(queries.len() as usize * k),
-    };
-    for (id, score) in nearest_of(&prepared, queries, k, &skip)?
-        .into_iter()
-        .flatten()
-    {
-        found.ids.push(id);
-        found.scores.push(score);
-    }
-    Ok(found)
+    let found = nearest_of(&prepared, queries, k, &skip)?;
+    Ok(Neighbours::of_queries(k, found))
 }
 
 /// The `k` items nearest to every query, but those that it must `skip` (query, item); fewer where

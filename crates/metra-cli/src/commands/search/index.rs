@@ -41,16 +41,17 @@ impl Search {
             );
         }
         let ask = match (self.exact, self.effort) {
-            (false, None) if index.usual(self.k) != Ask::Exact && index.is_coded() => {
-                match self.rescore {
-                    Some(0) => bail!("--rescore must be at least 1, but is 0"),
-                    Some(effort) => Ask::Approximate { effort },
-                    None => index.usual(self.k),
-                }
-            }
             (true, _) => Ask::Exact,
             (false, Some(effort)) => Ask::Approximate { effort },
-            (false, None) => index.usual(self.k),
+            (false, None) => match (index.usual(self.k), self.rescore) {
+                (Ask::Approximate { .. }, Some(0)) if index.is_coded() => {
+                    bail!("--rescore must be at least 1, but is 0")
+                }
+                (Ask::Approximate { .. }, Some(effort)) if index.is_coded() => {
+                    Ask::Approximate { effort }
+                }
+                (usual, _) => usual,
+            },
         };
         let asking = self.queries(query, model, common)?;
         // An index rounds queries by itself where their codes are compared.

@@ -45,9 +45,7 @@ impl Search {
             ),
             rescoring: (fine.as_ref().zip(self.table.rescore_vector.as_ref()))
                 .map(|(model, name)| column(name, model, keep_items)),
-            candidates: self
-                .rescore
-                .unwrap_or(RESCORED.max(self.k.saturating_mul(4))),
+            candidates: self.rescore,
             label: self.columns.label.clone(),
             conditions: postgres_filters::conditions(&self.filters),
             k: self.k,
@@ -128,7 +126,5 @@ impl Search {
     }
 }
 
-/// First answers that are put in order again, at least.
-const RESCORED: usize = 100;
 /// Queries between two looks at the clock.
 const PART: usize = 16;
