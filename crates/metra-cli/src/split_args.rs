@@ -8,6 +8,7 @@ use clap::Args;
 use metra::data::SplitSet;
 use metra::experiment::{HoldOut, Parts, folds};
 use metra_files::{Filter, read_splits};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Held-out parts.
@@ -63,6 +64,14 @@ pub(crate) struct SplitArgs {
         hide_short_help = true
     )]
     pub(crate) first: Option<usize>,
+    /// Rows that a split of the file names in neither part are searched in its test part (distractors)
+    #[arg(
+        help_heading = "Held-out parts",
+        long,
+        requires = "splits",
+        hide_short_help = true
+    )]
+    pub(crate) distractors: bool,
     /// Test on the rows or queries with this value, learn from the others (column=value)
     #[arg(help_heading = "Held-out parts", long, value_name = "FILTER", hide_short_help = true, conflicts_with_all = ["splits", "draws", "folds", "test"])]
     pub(crate) test_where: Option<Filter>,
@@ -106,6 +115,7 @@ impl Default for SplitArgs {
             splits: None,
             split: None,
             first: None,
+            distractors: false,
             test_where: None,
             unseen_classes: 0,
             draws: 1,
@@ -158,7 +168,7 @@ impl SplitArgs {
             Ok((parts, seed))
         };
         if let Some(path) = &self.splits {
-            let mut all = file_splits(&read_splits(path)?, input)?;
+            let mut all = file_splits(&read_splits(path)?, input, self.distractors)?;
             if let Some(number) = self.split {
                 ensure!(
                     number < all.len(),
@@ -208,7 +218,12 @@ impl SplitArgs {
     }
 }
 
-fn file_splits(set: &SplitSet, input: &Input<'_>) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
+/// Units of both parts; with `distractors` those in neither are tested as well.
+fn file_splits(
+    set: &SplitSet,
+    input: &Input<'_>,
+    distractors: bool,
+) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
     let names = split_names(set.by, &input.data, input.files.unit_table(), input.columns)?;
     let units = input.data.units();
     let usable = |part: Vec<u64>| -> Vec<u64> {
@@ -219,7 +234,13 @@ fn file_splits(set: &SplitSet, input: &Input<'_>) -> Result<Vec<(Vec<u64>, Vec<u
     (set.splits.iter())
         .map(|split| {
             let (train, test) = split.positions(&names)?;
-            Ok((usable(train), usable(test)))
+            let (train, mut test) = (usable(train), usable(test));
+            if distractors {
+                let learned: BTreeSet<u64> = train.iter().copied().collect();
+                test = units.clone();
+                test.retain(|unit| !learned.contains(unit));
+            }
+            Ok((train, test))
         })
         .collect()
 }

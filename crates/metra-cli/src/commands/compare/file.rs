@@ -23,6 +23,9 @@ pub(super) const TRIALS: usize = 8;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ExperimentFile {
+    /// Another experiment file, whose values hold for what this one leaves out: whole keys and sections of the top.
+    #[serde(default)]
+    extends: Option<String>,
     /// Its name, which the folder of results gets too.
     pub(super) name: String,
     /// What it is about, in a few sentences.
@@ -40,12 +43,17 @@ pub(super) struct ExperimentFile {
     /// Facts that learners report and that tables are to show, such as WARCA's `condition`.
     #[serde(default)]
     facts: Vec<String>,
+    #[serde(default)]
     data: DataSection,
     #[serde(default)]
     split: SplitSection,
     #[serde(default)]
     judge: JudgeSection,
+    /// Of the methods below, or of the file extended, only those of these names.
+    #[serde(default)]
+    methods: Vec<String>,
     /// The methods.
+    #[serde(default)]
     method: Vec<MethodSection>,
     /// What was said beforehand about the order of methods.
     #[serde(default)]
@@ -53,7 +61,7 @@ pub(super) struct ExperimentFile {
 }
 
 /// Files are looked for beside the experiment file; `${NAME}` is an environment variable.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct DataSection {
@@ -107,6 +115,9 @@ struct SplitSection {
     first: Option<usize>,
     /// Only this split of the file, counted from 0.
     number: Option<usize>,
+    /// Rows that a split of the file names in neither part are searched in its test part.
+    #[serde(default)]
+    distractors: bool,
     /// Test on rows or queries with this value (`column=value`).
     test_where: Option<String>,
     /// So many folds, every unit tested once.
@@ -239,14 +250,37 @@ pub(super) struct ComparisonPlan {
 /// Read an experiment file.
 pub(super) fn read(path: &Path) -> Result<ComparisonPlan> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| shown.to_string())?;
-    let file: ExperimentFile =
-        toml::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
+    let file = ExperimentFile::extended(&text_of(path)?, folder)
+        .map_err(|error| anyhow!("{shown}: {error:#}"))?;
     file.plan(folder).with_context(|| shown.to_string())
 }
 
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
 impl ExperimentFile {
+    /// From text, with what it leaves out taken from the file that it extends.
+    fn extended(text: &str, folder: &Path) -> Result<Self> {
+        let file: ExperimentFile = toml::from_str(text)?;
+        let Some(other) = &file.extends else {
+            return Ok(file);
+        };
+        let path = place(other, folder).context("extends")?;
+        let mut whole: toml::Table =
+            toml::from_str(&text_of(&path)?).with_context(|| path.display().to_string())?;
+        ensure!(
+            !whole.contains_key("extends"),
+            "{} extends another file itself, which is one file too many",
+            path.display()
+        );
+        whole.extend(toml::from_str::<toml::Table>(text)?);
+        whole
+            .try_into()
+            .with_context(|| format!("with what {} adds", path.display()))
+    }
+
     fn plan(self, folder: &Path) -> Result<ComparisonPlan> {
         ensure!(
             !["", ".", ".."].contains(&self.name.as_str())
@@ -256,6 +290,7 @@ impl ExperimentFile {
             "name must be usable as a folder's name, but is {:?}",
             self.name
         );
+        ensure!(!self.method.is_empty(), "expected [[method]] sections");
         let methods = (self.method.into_iter())
             .enumerate()
             .map(|(number, section)| {
@@ -277,7 +312,7 @@ impl ExperimentFile {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(ComparisonPlan {
+        let mut plan = ComparisonPlan {
             subject: self.data.read(folder).context("data")?,
             splitting: self.split.read(folder, self.seed).context("split")?,
             base: self.judge.base.clone(),
@@ -289,7 +324,30 @@ impl ExperimentFile {
             methods,
             claims,
             facts: self.facts,
-        })
+        };
+        plan.keep(&self.methods).context("methods")?;
+        Ok(plan)
+    }
+}
+
+impl ComparisonPlan {
+    /// Keep the methods of these names and what is claimed about them; all, where there is no name.
+    pub(super) fn keep(&mut self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.methods.iter().map(|m| m.name.as_str()).collect();
+        for name in names {
+            ensure!(
+                known.contains(&name.as_str()),
+                "expected names of the experiment's methods ({}), but found {name:?}",
+                known.join(", ")
+            );
+        }
+        let kept = |name: &String| names.contains(name);
+        self.methods.retain(|m| kept(&m.name));
+        self.claims.retain(|c| kept(&c.better) && kept(&c.worse));
+        Ok(())
     }
 }
 
@@ -350,8 +408,9 @@ impl SplitSection {
             "expected one of file, test-where, folds and draws"
         );
         ensure!(
-            self.file.is_some() || (self.first.is_none() && self.number.is_none()),
-            "first and number speak of the splits of a file, and there is none"
+            self.file.is_some()
+                || (self.first.is_none() && self.number.is_none() && !self.distractors),
+            "first, number and distractors speak of the splits of a file, and there is none"
         );
         ensure!(
             self.first.is_none() || self.number.is_none(),
@@ -365,6 +424,7 @@ impl SplitSection {
             splits: self.file.as_deref().map(|f| place(f, folder)).transpose()?,
             split: self.number,
             first: self.first,
+            distractors: self.distractors,
             test_where: optional("test-where", self.test_where.as_ref())?,
             draws: self.draws.unwrap_or(usual.draws),
             folds: self.folds,
@@ -474,8 +534,7 @@ mod tests {
     "#;
 
     fn plan(text: &str) -> Result<ComparisonPlan> {
-        let file: ExperimentFile = toml::from_str(text)?;
-        file.plan(Path::new("folder"))
+        ExperimentFile::extended(text, Path::new("folder"))?.plan(Path::new("folder"))
     }
 
     #[test]
@@ -490,6 +549,42 @@ mod tests {
         assert_eq!(method.grid[0], expected("prepare", ["none", "l2"]));
         assert_eq!(method.grid[1], expected("ridge", ["0.01", "1"]));
         assert_eq!(method.published[&Measure::AveragePrecision], 0.5);
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_comes_from_the_one_it_extends() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let other = SMALL.to_owned() + "[[method]]\nmethod = \"euclid\"\n";
+        file("small.toml", &other);
+        let text = "extends = \"small.toml\"\nname = \"fresh\"\nseed = 7\n[split]\ndraws = 3\n";
+        let plan = read(&file("fresh.toml", text)).unwrap();
+        assert_eq!((plan.name.as_str(), plan.methods.len()), ("fresh", 2));
+        assert_eq!((plan.splitting.draws, plan.splitting.seed), (3, 7));
+        assert_eq!(plan.subject.data, Some(folder.path().join("v.npy")));
+        let fewer = format!("methods = [\"euclid\"]\n{text}");
+        let plan = read(&file("fewer.toml", &fewer)).unwrap();
+        assert_eq!(plan.methods[0].method, "euclid");
+        for (text, expected) in [
+            (
+                "extends = \"fresh.toml\"\nname = \"a\"",
+                "one file too many",
+            ),
+            ("extends = \"none.toml\"\nname = \"a\"", "none.toml"),
+            ("name = \"a\"", "[[method]]"),
+            (
+                "extends = \"small.toml\"\nname = \"a\"\nmethods = [\"slr\"]",
+                "lda, euclid",
+            ),
+        ] {
+            let error = read(&file("wrong.toml", text)).err().unwrap();
+            let error = format!("{error:#}");
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::inputs::{DataArgs, Input, row_name};
 use crate::interrupt::{self};
 use crate::print;
 use crate::split_args::SplitArgs;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Args};
 use metra::experiment::compare::{Costs, Line, Log, Record, Results};
 use metra::experiment::{ComparedMethod, Experiment};
@@ -146,20 +146,7 @@ impl Compare {
         if let Some(path) = self.subject.data.as_ref().filter(toml) {
             self.only_a_file(path)?;
             let mut plan = file::read(path)?;
-            if !self.methods.is_empty() {
-                for name in &self.methods {
-                    let known = plan.methods.iter().any(|m| m.name == *name);
-                    let names: Vec<&str> = plan.methods.iter().map(|m| m.name.as_str()).collect();
-                    ensure!(
-                        known,
-                        "--methods must be names of the experiment ({}), but has {name:?}",
-                        names.join(", ")
-                    );
-                }
-                plan.methods.retain(|m| self.methods.contains(&m.name));
-                let kept = |name: &String| self.methods.contains(name);
-                plan.claims.retain(|c| kept(&c.better) && kept(&c.worse));
-            }
+            plan.keep(&self.methods).context("--methods")?;
             return Ok(plan);
         }
         let data = self

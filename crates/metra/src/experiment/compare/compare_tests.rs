@@ -437,7 +437,7 @@ fn a_log_of_something_else_is_refused() {
         let path = folder.path().join("log.jsonl");
         experiment.methods.truncate(2);
         run(experiment, &mut Log::open(&path).unwrap(), 1).unwrap();
-        experiment.splits.pop();
+        let last = experiment.splits.pop().unwrap();
         let error = run(experiment, &mut Log::open(&path).unwrap(), 1).unwrap_err();
         assert!(error.to_string().contains("another comparison"), "{error}");
         let held = Log::open(&path).unwrap();
@@ -445,10 +445,17 @@ fn a_log_of_something_else_is_refused() {
         assert!(error.contains("is writing to it"), "{error}");
         drop(held);
         let text = std::fs::read_to_string(&path).unwrap();
-        let (head, _) = text.split_once('\n').unwrap();
+        let (head, rest) = text.split_once('\n').unwrap();
         std::fs::write(&path, format!("{head}\nnot json\n")).unwrap();
         let error = Log::open(&path).unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
+        let other = head.replace(super::CODE_DIGEST, "0123456789abcdef");
+        std::fs::write(&path, format!("{other}\n{rest}")).unwrap();
+        experiment.splits.push(last);
+        let error = run(experiment, &mut Log::open(&path).unwrap(), 1).unwrap_err();
+        assert!(error.to_string().contains("another build"), "{error}");
+        std::fs::write(&path, text).unwrap();
+        run(experiment, &mut Log::open(&path).unwrap(), 1).unwrap();
     });
 }
 

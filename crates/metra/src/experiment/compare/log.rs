@@ -2,10 +2,11 @@
 //!
 //! Entries are found by a key made of what decides their outcome (learner, settings, preparation,
 //! scores, split and steps), so a comparison that was interrupted goes on where it stopped, and one
-//! whose grid grew runs only what is new. The first line names data, splits and protocol; a log of
-//! others is refused. A last line that was cut off is dropped.
+//! whose grid grew runs only what is new. The first line names data, splits and protocol, and the code that runs; a log
+//! of others is refused. A last line that was cut off is dropped.
 
 use super::super::Scores;
+use super::CODE_DIGEST;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub enum Record {
         name: String,
         /// Digest of data, splits and protocol.
         digest: String,
+        /// [`CODE_DIGEST`](super::CODE_DIGEST) of the build that writes; empty in logs of builds before it was noted.
+        #[serde(default)]
+        code_digest: String,
     },
     /// A trial on a validation part.
     Trial {
@@ -200,26 +204,32 @@ impl Log {
         Ok((log, whole as u64))
     }
 
-    /// Begin, or make sure that what is in it belongs to this comparison.
+    /// Begin, or make sure that what is in it belongs to this comparison and to this code.
     pub(super) fn begin(&mut self, name: &str, digest: String) -> Result<()> {
-        match &self.header {
-            None => self.write(Record::Comparison {
+        let Some(Record::Comparison {
+            digest: found,
+            code_digest,
+            ..
+        }) = &self.header
+        else {
+            return self.write(Record::Comparison {
                 name: name.to_owned(),
                 digest,
-            }),
-            Some(Record::Comparison { digest: found, .. }) if *found == digest => Ok(()),
-            Some(_) => {
-                let path = self
-                    .file
-                    .as_ref()
-                    .map(|(path, _)| path.display().to_string());
-                Err(Error::Data(format!(
-                    "{} is the log of another comparison: its data, splits, protocol, measures or \
-                     seed differ. Name another folder, or start afresh",
-                    path.unwrap_or_else(|| "this".into())
-                )))
-            }
-        }
+                code_digest: CODE_DIGEST.to_owned(),
+            });
+        };
+        let of = if *found != digest {
+            "of another comparison: its data, splits, protocol, measures or seed differ"
+        } else if code_digest != CODE_DIGEST {
+            "of another build of metra, whose results must not be mixed with those of this one"
+        } else {
+            return Ok(());
+        };
+        let path = (self.file.as_ref()).map(|(path, _)| path.display().to_string());
+        Err(Error::Data(format!(
+            "{} is the log {of}. Name another folder, or start afresh",
+            path.unwrap_or_else(|| "this".into())
+        )))
     }
 
     /// Write a record.

@@ -14,6 +14,9 @@ mod schedule;
 mod state;
 mod summary;
 
+/// Digest of the library's sources, taken when it was built. Results of builds that differ in it are not mixed.
+pub const CODE_DIGEST: &str = env!("METRA_CODE_DIGEST");
+
 pub use log::{Log, Record};
 pub use results::{
     ClaimOutcome, Cost, Costs, DataFacts, Evidence, FORMAT, Finding, Gain, Line, MeasureLine,

@@ -19,6 +19,9 @@ pub struct Results {
     pub format: u32,
     /// Version of the software that made it.
     pub version: String,
+    /// [`CODE_DIGEST`](super::CODE_DIGEST) of the build that made it; empty in results of builds before it was noted.
+    #[serde(default)]
+    pub code_digest: String,
     /// Name of the experiment.
     pub name: String,
     /// What it is about, in a few sentences; may be empty.
@@ -377,6 +380,15 @@ impl Results {
         let wanted = &self.protocol.criterion;
         let place = self.protocol.measures.iter().position(|m| m == wanted);
         place.unwrap_or(0)
+    }
+
+    /// The same without what tells of single queries, for publishing where the data may not be published.
+    pub fn without_queries(mut self) -> Self {
+        for queries in self.lines.iter_mut().flat_map(|line| &mut line.queries) {
+            queries.gains.clear();
+            queries.losses.clear();
+        }
+        self
     }
 
     /// As text, the same for the same comparison.

@@ -1,6 +1,7 @@
 //! Summarises the outcomes of trials: means, paired confidence intervals against the baseline and
 //! the best method, and whether claims hold.
 
+use super::CODE_DIGEST;
 use super::log::{Reached, Record};
 use super::results::{
     ClaimOutcome, Evidence, FORMAT, Finding, Gain, Line, MeasureLine, PartLine, ProtocolFacts,
@@ -207,6 +208,7 @@ pub(super) fn sum_up(
     Ok(Results {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").into(),
+        code_digest: CODE_DIGEST.into(),
         name: experiment.name.clone(),
         about: experiment.about.clone(),
         command: experiment.command.clone(),
