@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed=src");
-    println!("cargo::rerun-if-changed=Cargo.toml");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
     let mut files = vec![root.join("Cargo.toml")];
     add_sources(&root.join("src"), &mut files)?;
@@ -14,6 +12,8 @@ fn main() -> io::Result<()> {
     let mut digest = blake3::Hasher::new();
     for file in files {
         let text = fs::read_to_string(&file)?;
+        // File by file: a folder looks changed when one is copied, and a new file is named in one that is here.
+        println!("cargo::rerun-if-changed={}", file.display());
         let path = file.strip_prefix(&root).map_err(io::Error::other)?;
         // The same on a system that separates folders or ends lines in another way.
         for part in path.components() {
