@@ -20,8 +20,8 @@ class Gate:
     Attributes
     ----------
     decision : str
-        ``ship``, ``no evidence``, ``worse``, ``below minimum``, ``nothing to gain``, ``worse slice`` or
-        ``trained on``.
+        ``ship``, ``no evidence``, ``worse``, ``below minimum``, ``nothing to gain``, ``worse slice``,
+        ``worse measure`` or ``trained on``.
     words : str
         The decision in a sentence.
     exit_code : int
@@ -29,7 +29,7 @@ class Gate:
     gain : dict
         ``base``, ``learned``, ``difference``, ``low``, ``high`` and ``verdict`` of the measure.
     beside : Verdicts
-        Other measures, which decide nothing.
+        Other measures. One that gets worse keeps the candidate from shipping, unless that is allowed.
     slices : Verdicts
         Parts of the queries, with ``by`` and ``value``; their intervals hold all together.
     headroom : str
@@ -124,6 +124,7 @@ def gate(
     min_gain: float = 0.0,
     slices: Mapping[str, Any] | None = None,
     no_worse_slice: bool = False,
+    allow_worse_measures: bool = False,
     worst: int = 10,
     random_state: int = 1,
     n_jobs: int | None = None,
@@ -131,8 +132,9 @@ def gate(
     """Decide whether a candidate may replace the baseline, from queries that neither was trained on.
 
     Both rank the same held-out queries. The candidate ships only if the whole 95 % interval of its gain
-    lies above 0 and above `min_gain`. It does not where it learned from the queries, and where queries
-    about items that no training judgement names get worse.
+    lies above 0 and above `min_gain`. It does not where it learned from the queries, where queries
+    about items that no training judgement names get worse, and where another measure, such as ``p@1``,
+    gets reliably worse.
 
     Parameters
     ----------
@@ -150,6 +152,8 @@ def gate(
         Columns to report separately, with a value for every row of `X` (or of `queries`).
     no_worse_slice : bool, default=False
         Do not ship where a slice gets reliably worse.
+    allow_worse_measures : bool, default=False
+        Ship although another measure gets reliably worse.
     worst : int, default=10
         Number of the worst regressions that are listed.
     random_state : int, default=1
@@ -168,7 +172,9 @@ def gate(
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> learned = metra.Lda(n_components=9).fit(X[:1200], y[:1200])
-    >>> bool(metra.gate("euclid", learned, X[1200:], y[1200:]))
+    >>> metra.gate("euclid", learned, X[1200:], y[1200:]).decision
+    'worse measure'
+    >>> bool(metra.gate("euclid", learned, X[1200:], y[1200:], allow_worse_measures=True))
     True
     >>> metra.gate("euclid", learned, X[:1200], y[:1200]).decision
     'trained on'
@@ -200,6 +206,7 @@ def gate(
     conditions = {
         "min_gain": float(min_gain),
         "no_worse_slice": bool(no_worse_slice),
+        "allow_worse_measures": bool(allow_worse_measures),
         "worst": int(worst),
         "seed": random_state,
         "slices": cuts,

@@ -5,7 +5,7 @@ use crate::supervision::SupervisionInput;
 use crate::train::comparison;
 use crate::vectors::{Given, Vectors};
 use crate::working::work;
-use metra::evaluate::{Comparison, Measure};
+use metra::evaluate::Measure;
 use metra::experiment::{Gate, Slicing, Terms};
 use metra::model::SeenRows;
 use metra::{Error, Result};
@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Conditions {
     min_gain: f64,
     no_worse_slice: bool,
+    allow_worse_measures: bool,
     worst: usize,
     seed: u64,
     /// What queries are cut by, and a value of every query.
@@ -29,7 +30,6 @@ pub(crate) struct Conditions {
 struct Decided {
     gate: Gate,
     measure: Measure,
-    beside: Vec<(Measure, Comparison)>,
     skipped: u64,
     seen: Option<SeenRows>,
 }
@@ -108,16 +108,14 @@ pub(crate) fn gate<'py>(
             measure,
             min_gain: conditions.min_gain,
             no_worse_slice: conditions.no_worse_slice,
+            allow_worse_measures: conditions.allow_worse_measures,
             trained_on: seen.is_some_and(|seen| seen.is_leak()),
             listed: conditions.worst,
             seed: conditions.seed,
         };
-        let others = new.measures()[1..].iter();
-        let beside = others.map(|m| Ok((*m, new.against(&old, *m, conditions.seed)?)));
         Ok(Decided {
             gate: Gate::new(&old, &new, &cuts, &terms)?,
             measure,
-            beside: beside.collect::<Result<_>>()?,
             skipped: new.skipped(),
             seen,
         })
@@ -149,7 +147,7 @@ impl Decided {
         out.set_item("words", gate.decision.words())?;
         out.set_item("headroom", gate.headroom.words())?;
         out.set_item("gain", comparison(py, &measure, &gate.comparison)?)?;
-        let beside = self.beside.iter();
+        let beside = gate.others.iter();
         let beside = beside.map(|(other, found)| comparison(py, &other.to_string(), found));
         out.set_item("beside", beside.collect::<PyResult<Vec<_>>>()?)?;
         let slices = gate.slices.iter().map(|slice| {

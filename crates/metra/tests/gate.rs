@@ -79,6 +79,7 @@ fn decision(
         measure,
         min_gain: 0.0,
         no_worse_slice: false,
+        allow_worse_measures: false,
         trained_on: false,
         listed: 0,
         seed,

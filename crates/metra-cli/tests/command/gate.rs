@@ -106,10 +106,17 @@ fn the_example_of_the_guide() {
     let data = ["--data", &digits, "--splits", &splits];
     let line = "--base euclid --candidate m.safetensors --label label";
     let (code, out, error) = gate(&folder, &format!("{line} --min-gain 0.01"), &data);
-    assert_eq!(code, 0, "{out}\n{error}");
+    assert_eq!(code, 9, "{out}\n{error}");
     assert!(out.contains("597 held out of 10 identities"), "{out}");
+    assert!(out.contains("; WORSE in p@1, mrr (exit code 9)"), "{out}");
+    let (code, out, _) = gate(&folder, &format!("{line} --allow-worse-measures"), &data);
+    assert_eq!(code, 0, "{out}");
     assert!(
         out.contains("ship: the gain is more than chance; WORSE in p@1, mrr"),
+        "{out}"
+    );
+    assert!(
+        out.contains("p@10, ndcg@10 fell, which may be chance"),
         "{out}"
     );
     // Euclid finds a digit of the same kind in the top ten nearly always.

@@ -2,7 +2,8 @@
 //! replace the baseline, and lists the slices and queries that get worse.
 //!
 //! A candidate ships only where the whole interval of its gain lies above 0 and above the least
-//! gain asked for. Slices are many questions asked of the same queries, of which one in twenty
+//! gain asked for, and where no other measure gets reliably worse: a map that orders whole rankings better may lose the
+//! first answers, which is what most people see. Slices are many questions asked of the same queries, of which one in twenty
 //! would look bad by chance; their intervals are widened so that all of them hold together at 95 %
 //! (Bonferroni), and a slice is called worse only where its wide interval lies below 0.
 
@@ -26,6 +27,8 @@ pub struct Terms {
     pub min_gain: f64,
     /// Whether a slice that gets reliably worse keeps the candidate from shipping.
     pub no_worse_slice: bool,
+    /// Whether it may ship although another measure gets reliably worse.
+    pub allow_worse_measures: bool,
     /// Whether the candidate learned from the queries.
     pub trained_on: bool,
     /// How many of the queries that fall most are listed.
@@ -51,6 +54,8 @@ pub enum Decision {
     WorseSlice,
     /// The candidate learned from the queries that it was to be evaluated on.
     TrainedOn,
+    /// Better by the measure asked for, but another gets worse and that was not allowed.
+    WorseMeasure,
 }
 
 impl Decision {
@@ -79,6 +84,7 @@ impl Decision {
             Decision::NothingToGain => 6,
             Decision::WorseSlice => 7,
             Decision::TrainedOn => 8,
+            Decision::WorseMeasure => 9,
         }
     }
 
@@ -96,6 +102,9 @@ impl Decision {
             Decision::TrainedOn => {
                 "not a test: the candidate learned from these rows; evaluate it on others"
             }
+            Decision::WorseMeasure => {
+                "better by the measure asked for, but worse by another: keep the base, unless only the former counts"
+            }
         }
     }
 }
@@ -110,6 +119,7 @@ impl fmt::Display for Decision {
             Decision::NothingToGain => "nothing to gain",
             Decision::WorseSlice => "worse slice",
             Decision::TrainedOn => "trained on",
+            Decision::WorseMeasure => "worse measure",
         })
     }
 }
@@ -204,6 +214,8 @@ pub struct Gate {
     pub comparison: Comparison,
     /// What was left to gain.
     pub headroom: Headroom,
+    /// All other measures that both have, each with an interval of its own.
+    pub others: Vec<(Measure, Comparison)>,
     /// All slices, in the order of the ways to cut.
     pub slices: Vec<Slice>,
     /// Queries that rose, stayed and fell.
@@ -236,6 +248,10 @@ impl Gate {
             seed: terms.seed,
         };
         let slices = pairs.slices(cuts)?;
+        let measures = candidate.measures().iter().copied();
+        let others = (measures.filter(|other| *other != terms.measure))
+            .map(|other| Ok((other, candidate.against(base, other, terms.seed)?)))
+            .collect::<Result<Vec<_>>>()?;
         let mut decision = Decision::of(&comparison, terms.min_gain);
         if terms.trained_on {
             decision = Decision::TrainedOn;
@@ -244,11 +260,17 @@ impl Gate {
         if decision == Decision::Ship && slices.iter().any(worse) {
             decision = Decision::WorseSlice;
         }
+        // Their intervals are not widened: a candidate that is kept back by luck costs less than one that ships a loss.
+        let worse = |(_, found): &(Measure, Comparison)| found.verdict() == Verdict::Worse;
+        if decision == Decision::Ship && !terms.allow_worse_measures && others.iter().any(worse) {
+            decision = Decision::WorseMeasure;
+        }
         let (changed, regressions) = pairs.changes(queries, terms.listed);
         Ok(Gate {
             decision,
             comparison,
             headroom: Headroom::of(base, terms.measure),
+            others,
             slices,
             changed,
             regressions,
@@ -351,16 +373,23 @@ mod tests {
     const MEASURE: Measure = Measure::AveragePrecision;
 
     fn scores(values: &[f64]) -> Scores {
-        let found = Evaluation {
+        scored(&evaluation(values))
+    }
+
+    fn evaluation(values: &[f64]) -> Evaluation {
+        Evaluation {
             queries: (0..values.len() as u32).collect(),
             clusters: (0..values.len() as u64).collect(),
             values: vec![(MEASURE, values.to_vec())],
             skipped: 0,
             curve: vec![1.0; 10],
             precision: Vec::new(),
-        };
-        let ids: Vec<u64> = (0..values.len() as u64).map(|id| 100 + id).collect();
-        Scores::of(&ids, |id| id, &found)
+        }
+    }
+
+    fn scored(found: &Evaluation) -> Scores {
+        let ids: Vec<u64> = (0..found.queries.len() as u64).map(|id| 100 + id).collect();
+        Scores::of(&ids, |id| id, found)
     }
 
     fn terms(min_gain: f64) -> Terms {
@@ -368,6 +397,7 @@ mod tests {
             measure: MEASURE,
             min_gain,
             no_worse_slice: false,
+            allow_worse_measures: false,
             trained_on: false,
             listed: 2,
             seed: 1,
@@ -400,6 +430,28 @@ mod tests {
         assert_eq!(decide(0.98, 0.999, 0.0), Decision::Ship);
         assert_eq!(decide(0.97, 0.99, 0.05), Decision::NothingToGain);
         assert_eq!(decide(0.985, 0.95, 0.0), Decision::Worse);
+    }
+
+    #[test]
+    fn a_worse_measure_blocks_unless_it_is_allowed() {
+        let of = |map: f64, first: f64, counter: u64| {
+            let (map, first) = (about(map, 100, counter), about(first, 100, counter + 2));
+            let mut found = evaluation(&map);
+            found.values.push((Measure::PrecisionAt(1), first));
+            scored(&found)
+        };
+        let decide = |first: f64, allow_worse_measures| {
+            let terms = Terms {
+                allow_worse_measures,
+                ..terms(0.0)
+            };
+            let gate = Gate::new(&of(0.5, 0.9, 1), &of(0.6, first, 2), &[], &terms).unwrap();
+            assert_eq!(gate.others.len(), 1);
+            gate.decision
+        };
+        assert_eq!(decide(0.8, false), Decision::WorseMeasure);
+        assert_eq!(decide(0.8, true), Decision::Ship);
+        assert_eq!(decide(0.9, false), Decision::Ship);
     }
 
     #[test]

@@ -84,6 +84,9 @@ pub(crate) struct Gate {
     /// Do not ship where a slice gets reliably worse
     #[arg(long)]
     no_worse_slice: bool,
+    /// Ship although another measure, such as p@1, gets reliably worse
+    #[arg(long)]
+    allow_worse_measures: bool,
     /// Number of the worst regressions that are listed
     #[arg(long, value_name = "N", default_value_t = 10)]
     worst: usize,
@@ -140,13 +143,12 @@ impl Gate {
             new.skipped()
         );
         let measure = measures[0];
-        let beside = |other: &Measure| Ok((*other, new.against(&old, *other, self.seed)?));
-        let beside: Vec<_> = measures[1..].iter().map(beside).collect::<Result<_>>()?;
         let seen_rows = self.seen_rows(&candidate, &ranked, new.queries())?;
         let terms = Terms {
             measure,
             min_gain: self.min_gain,
             no_worse_slice: self.no_worse_slice,
+            allow_worse_measures: self.allow_worse_measures,
             trained_on: seen_rows.is_some_and(|seen| seen.is_leak()),
             listed: self.worst,
             seed: self.seed,
@@ -154,7 +156,7 @@ impl Gate {
         let cuts = self.cuts(&candidate, &ranked, rows.queries(), new.queries())?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
         let name = |query: u64| row_name(rows.queries(), &self.columns, query);
-        let report = self.report(&found, (measure, &beside), &new, seen_rows, &name);
+        let report = self.report(&found, measure, &new, seen_rows, &name);
         report.print(common)?;
         Ok(found.decision.exit_code())
     }

@@ -4,7 +4,7 @@ use super::Gate;
 use crate::args::Common;
 use crate::print;
 use anyhow::Result;
-use metra::evaluate::{Comparison, Measure};
+use metra::evaluate::Measure;
 use metra::experiment::{Decision, Gate as Found, Scores};
 use metra::model::SeenRows;
 use serde::Serialize;
@@ -64,7 +64,7 @@ impl Gate {
     pub(super) fn report(
         &self,
         found: &Found,
-        (measure, beside): (Measure, &[(Measure, Comparison)]),
+        measure: Measure,
         scores: &Scores,
         seen_rows: Option<SeenRows>,
         name: &dyn Fn(u64) -> String,
@@ -85,7 +85,7 @@ impl Gate {
             trained_on: found.decision == Decision::TrainedOn,
             seen_rows,
             gain: print::Row::new(measure.to_string(), &found.comparison),
-            beside: print::rows(beside),
+            beside: print::rows(&found.others),
             headroom: Headroom {
                 left: 1.0 - headroom.base,
                 perfect_queries: headroom.perfect,
@@ -180,6 +180,17 @@ impl Report {
             true => String::new(),
             false => format!("; WORSE in {}", worse.join(", ")),
         };
+        // What a person would miss who reads the last line alone.
+        let fell = (self.beside.iter()).filter(|row| row.difference < 0.0 && !is_worse(row));
+        let fell: Vec<&str> = fell.map(|row| row.measure.as_str()).collect();
+        if !fell.is_empty() && self.exit_code == 0 {
+            let text = format!(
+                "{} fell, which may be chance; if that is what counts, decide by it (--measure {})",
+                fell.join(", "),
+                fell[0]
+            );
+            print::fact("note", &text)?;
+        }
         let (words, code) = (&self.words, self.exit_code);
         print::fact("decision", &format!("{words}{worse} (exit code {code})"))
     }
