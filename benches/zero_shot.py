@@ -1,9 +1,9 @@
 """Zero-shot classes on OSR and PubFig: accuracy with one to four classes that training has no rows of.
 
-    METRA_DATA=... python benches/zero_shot.py METRA [PAGE]
+    METRA_DATA=... python benches/zero_shot.py METRA docs/results/data/zero_shot.json
 
-METRA is the command. Every figure is the mean over the ten splits of the set, with classes drawn for each of them. The
-table is printed, and written to PAGE (docs/results/zero_shot.md) where one is named.
+METRA is the command. Every figure is the mean over the ten splits of the set, with classes drawn for each of them, and
+its standard deviation. `cargo xtask docs` makes the page of the file.
 """
 
 import json
@@ -15,22 +15,6 @@ from pathlib import Path
 
 SETS = {"OSR": ("osr_gist", "osr_gist", "osr_binary"), "PubFig": ("pubfig", "pubfig", "pubfig_binary")}
 METHODS = {"RankSVM": "rank-svm", "Qwise": "attributes"}
-HEAD = """# Classes without training rows
-
-OSR (8 kinds of scenes) and PubFig (8 persons), 30 rows a class to learn from but none of the unseen classes, which are
-drawn anew for each of ten splits and placed by the orderings alone
-([how](../guide/attributes.md#classes-without-training-rows)). A test row may be given any of the eight classes.
-Relative attributes are the orderings of Parikh & Grauman (ICCV 2011), binary ones the same table's other half, in which
-a class has an attribute or not. Accuracy in percent: of all test rows, of those of seen classes, of those of unseen
-classes; λ was chosen on validation rows of seen classes. Knowing nothing, one in eight is right: most figures of unseen
-classes are below that, because seen classes, whose rows the scores were fitted to, win most of their rows.
-
-Made by `python benches/zero_shot.py $(command -v metra) docs/results/zero_shot.md`, which runs for each line
-
-```
-metra train $METRA_DATA/osr_gist.parquet --label label --orderings examples/orderings/osr_gist.txt --method rank-svm --splits $METRA_DATA/osr_gist.splits.json --prepare sqrt+l2 --score euclid --tune lambda=0.003,0.01,0.03 --classifier zero-shot:0.5 --unseen-classes 2
-```
-"""
 
 
 def accuracies(metra: str, table: str, orderings: str, method: str, unseen: int) -> list[list[float]]:
@@ -47,23 +31,19 @@ def accuracies(metra: str, table: str, orderings: str, method: str, unseen: int)
 
 
 def main() -> None:
-    metra, *page = sys.argv[1:]
-    lines = [HEAD]
+    metra, output = sys.argv[1:]
+    rows = []
     for name, (table, relative, binary) in SETS.items():
-        lines += [f"## {name}", "", "| unseen classes | attributes | method | all | seen | unseen |", "| --- " * 6 + "|"]
         for unseen in range(1, 5):
             for kind, orderings in (("relative", relative), ("binary", binary)):
                 for title, method in METHODS.items():
                     found = accuracies(metra, table, orderings, method, unseen)
-                    cells = [
-                        f"{100 * statistics.mean(values):.1f} ± {100 * statistics.stdev(values):.1f}"
-                        for values in zip(*found, strict=True)
-                    ]
-                    lines.append(f"| {unseen} | {kind} | {title} | {' | '.join(cells)} |")
-                    print(lines[-1], flush=True)
-        lines.append("")
-    for path in page:
-        Path(path).write_text("\n".join(lines), encoding="utf-8")
+                    row = {"set": name, "unseen_classes": unseen, "attributes": kind, "method": title}
+                    for part, values in zip(("all", "seen", "unseen"), zip(*found, strict=True), strict=True):
+                        row[part] = [round(statistics.mean(values), 6), round(statistics.stdev(values), 6)]
+                    rows.append(json.dumps(row))
+                    print(rows[-1], flush=True)
+    Path(output).write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

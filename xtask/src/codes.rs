@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::measuring::{data_folder, metra};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
@@ -102,48 +102,29 @@ struct Gain {
     high: f64,
 }
 
-/// Run the set named, or all, by the command at this path or one that is built, and write the page of all that were
-/// run; `page` runs none.
+/// Run the set named, or all, by the command at this path or one that is built, and write what was found.
 pub fn codes(root: &Path, name: &str, command: Option<&str>) -> Result<()> {
     let known: Vec<&str> = SETS.iter().map(|set| set.name).collect();
     let chosen: Vec<&Set> = (SETS.iter())
         .filter(|set| name == "all" || set.name == name)
         .collect();
     ensure!(
-        !chosen.is_empty() || name == "page",
-        "expected all, page or the name of a set ({}), but found {name:?}",
+        !chosen.is_empty(),
+        "expected all or the name of a set ({}), but found {name:?}",
         known.join(", ")
     );
     for set in chosen {
         run(root, set, command)?;
     }
-    let page = root.join("docs/results/codes.md");
-    std::fs::write(&page, codes_page(root)?).with_context(|| page.display().to_string())
+    Ok(())
 }
 
 fn run(root: &Path, set: &Set, command: Option<&str>) -> Result<()> {
-    let data = std::env::var("METRA_DATA").context(
-        "the data sets are in the folder that the environment variable METRA_DATA names, and it is not set",
-    )?;
+    let data = data_folder()?;
     let arguments =
         (set.arguments.split_whitespace()).map(|word| word.replace("$METRA_DATA", &data));
-    let mut program = match command {
-        Some(path) => Command::new(path),
-        None => {
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let mut cargo = Command::new(cargo);
-            cargo.args([
-                "run",
-                "--quiet",
-                "--release",
-                "--package",
-                "metra-cli",
-                "--",
-            ]);
-            cargo
-        }
-    };
-    let program = program.current_dir(root).args(["compress", "--json"]);
+    let mut program = metra(root, command);
+    let program = program.args(["compress", "--json"]);
     let output = (program.args(arguments).output())
         .with_context(|| format!("{}: the command could not be run", set.name))?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -162,7 +143,7 @@ fn data_file(root: &Path, set: &Set) -> PathBuf {
 }
 
 /// The page, from the files of all sets that were run.
-pub fn codes_page(root: &Path) -> Result<String> {
+pub(crate) fn codes_page(root: &Path) -> Result<String> {
     let mut page = String::from(
         "# Quality by bytes of an item\n\n\
          What `metra compress` finds on real data ([how to read it](../guide/compress.md)). For every budget of bytes, map \
@@ -374,17 +355,6 @@ fn section(page: &mut String, set: &Set, found: &Found) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_page_is_what_the_files_say() {
-        let root = crate::repository_root().unwrap();
-        let page = std::fs::read_to_string(root.join("docs/results/codes.md")).unwrap();
-        assert_eq!(
-            page,
-            codes_page(&root).unwrap(),
-            "run `cargo xtask codes page`"
-        );
-    }
 
     #[test]
     fn unknown_names_are_refused_with_the_known_ones() {

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 pub use bench::bench;
-pub use codes::{codes, codes_page};
+pub use codes::codes;
+pub use docs::docs;
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
 
@@ -19,10 +20,13 @@ mod bench;
 mod codes;
 mod data_files;
 mod dependencies;
+mod docs;
 mod golden;
 mod layering;
 mod links;
 mod manifests;
+mod markdown;
+mod measuring;
 mod reproduce;
 mod rust_files;
 mod source;

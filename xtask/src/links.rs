@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::Finding;
+use crate::markdown::{prose_lines, without_code_spans};
 
 /// Checks one Markdown file; `paths` are all files of the repository.
 pub(crate) fn check(path: &str, text: &str, paths: &BTreeSet<String>) -> Vec<Finding> {
@@ -32,19 +33,7 @@ pub(crate) fn check(path: &str, text: &str, paths: &BTreeSet<String>) -> Vec<Fin
 /// The targets of `[text](target)`, `![text](target)` and `[name]: target`, outside code.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    let mut fence = None;
-    for (line, content) in (1..).zip(text.lines()) {
-        let start = content.trim_start();
-        let mark = ["```", "~~~"]
-            .into_iter()
-            .find(|mark| start.starts_with(mark));
-        if mark.is_some() && (fence.is_none() || fence == mark) {
-            fence = if fence.is_none() { mark } else { None };
-            continue;
-        }
-        if fence.is_some() {
-            continue;
-        }
+    for (line, content) in prose_lines(text) {
         let prose = without_code_spans(content);
         found.extend(
             inline_targets(&prose)
@@ -97,19 +86,6 @@ fn bare(target: &str) -> Option<String> {
         None => target.split_whitespace().next()?,
     };
     Some(address.to_owned())
-}
-
-fn without_code_spans(content: &str) -> String {
-    let mut parts = content.split('`');
-    let mut prose = parts.next().unwrap_or_default().to_owned();
-    // After a split at back quotes every second part was code; a lone last quote opens nothing.
-    while let Some(code) = parts.next() {
-        match parts.next() {
-            Some(rest) => prose.push_str(rest),
-            None => prose.push_str(code),
-        }
-    }
-    prose
 }
 
 fn has_scheme(target: &str) -> bool {

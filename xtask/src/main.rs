@@ -2,9 +2,10 @@
 //! `cargo xtask dependencies` does so for licences and sources of crates;
 //! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
 //! `cargo xtask golden` compares what the command makes of small fixed sets with a committed table;
-//! `cargo xtask reproduce NAME|all` runs experiments again and writes their pages;
-//! `cargo xtask codes NAME|all|page` measures quality by bytes of an item and writes its page;
-//! `cargo xtask bench` runs the benches again and writes their page.
+//! `cargo xtask reproduce NAME|all` runs experiments again, `cargo xtask codes NAME|all` measures quality by bytes of an
+//! item, and `cargo xtask bench` runs the benches: each writes its results in docs/results/data, and the pages;
+//! `cargo xtask docs` writes all pages and quotations of results from that folder; with `--check` it fails where a page
+//! differs from it or has a figure that is nowhere.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -34,12 +35,14 @@ fn main() -> Result<ExitCode> {
         ["bench", "--check", "--python", python] => bench(true, Some(python)),
         ["codes", name] => codes(name, None),
         ["codes", name, "--command", path] => codes(name, Some(path)),
-        ["reproduce", name] => reproduce(name, "release"),
-        ["reproduce", name, "--profile", profile] => reproduce(name, profile),
+        ["docs"] => report("docs", &xtask::docs(&xtask::repository_root()?, false)?),
+        ["docs", "--check"] => report("docs", &xtask::docs(&xtask::repository_root()?, true)?),
+        ["reproduce", name] => reproduce(name, None),
+        ["reproduce", name, "--command", path] => reproduce(name, Some(path)),
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]`, `reproduce NAME|all [--profile PROFILE]`, `codes NAME|all|page [--command PATH]` or `bench [--check] [--python PATH]`, but found \
-             the arguments {arguments:?}"
+             [--command PATH]`, `docs [--check]`, `reproduce NAME|all [--command PATH]`, `codes NAME|all [--command PATH]` or \
+             `bench [--check] [--python PATH]`, but found the arguments {arguments:?}"
         ),
     }
 }
@@ -61,13 +64,15 @@ fn golden(options: &[&str]) -> Result<ExitCode> {
 }
 
 fn codes(name: &str, command: Option<&str>) -> Result<ExitCode> {
-    xtask::codes(&xtask::repository_root()?, name, command)?;
-    Ok(ExitCode::SUCCESS)
+    let root = xtask::repository_root()?;
+    xtask::codes(&root, name, command)?;
+    report("docs", &xtask::docs(&root, false)?)
 }
 
-fn reproduce(name: &str, profile: &str) -> Result<ExitCode> {
-    xtask::reproduce(&xtask::repository_root()?, name, profile)?;
-    Ok(ExitCode::SUCCESS)
+fn reproduce(name: &str, command: Option<&str>) -> Result<ExitCode> {
+    let root = xtask::repository_root()?;
+    xtask::reproduce(&root, name, command)?;
+    report("docs", &xtask::docs(&root, false)?)
 }
 
 fn bench(check: bool, python: Option<&str>) -> Result<ExitCode> {

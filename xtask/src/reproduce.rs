@@ -1,14 +1,16 @@
-//! Running the experiments again: every file in `experiments/` is a comparison whose page in
-//! `docs/results/` is made by the command.
+//! Running the experiments again: every file in `experiments/` is a comparison, of whose results in
+//! `docs/results/data` its page is made.
 
 use std::path::Path;
-use std::process::Command;
+
+use crate::docs::{Comparison, FOLDER};
+use crate::measuring::{commit, cpu, data_folder, metra};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Run one experiment by name, or all of them; what is in the log of an earlier run is not run
-/// again. `profile` is cargo's.
-pub fn reproduce(root: &Path, name: &str, profile: &str) -> Result<()> {
+/// Run one experiment by name, or all of them, by the command at this path or one that is built, and write what came of
+/// it; what is in the log of an earlier run is not run again.
+pub fn reproduce(root: &Path, name: &str, command: Option<&str>) -> Result<()> {
     let known = experiments(root)?;
     let chosen: Vec<&String> = known
         .iter()
@@ -19,39 +21,32 @@ pub fn reproduce(root: &Path, name: &str, profile: &str) -> Result<()> {
         "expected all or the name of an experiment ({}), but found {name:?}",
         known.join(", ")
     );
-    ensure!(
-        std::env::var_os("METRA_DATA").is_some(),
-        "the experiments read data sets from the folder that METRA_DATA names, and it is not set"
-    );
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    data_folder()?;
     for name in chosen {
-        // The command is run as a user would, from the root, so that pages name paths below it.
-        let status = Command::new(&cargo)
-            .current_dir(root)
-            .args([
-                "run",
-                "--quiet",
-                "--package",
-                "metra-cli",
-                "--profile",
-                profile,
-                "--",
-            ])
+        let folder = format!("target/experiments/{name}");
+        let status = metra(root, command)
             .args(["compare", &format!("experiments/{name}.toml")])
-            .args(["--output", &format!("target/experiments/{name}")])
-            .args(["--page", &format!("docs/results/{name}.md")])
+            .args(["--output", &folder])
             .status()
-            .with_context(|| format!("{name}: cargo could not be run"))?;
+            .with_context(|| format!("{name}: the command could not be run"))?;
         // 3: finished, with a method that failed and is told so in the page.
         if !matches!(status.code(), Some(0 | 3)) {
             bail!("{name}: metra compare ended with {status}");
         }
+        let comparison = Comparison::new(
+            commit(root)?,
+            cpu(),
+            &root.join(folder),
+            format!("cargo xtask reproduce {name}"),
+        )?;
+        let path = root.join(FOLDER).join(format!("{name}.json"));
+        std::fs::write(&path, comparison.to_json()?).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }
 
 /// Names of all experiment files.
-fn experiments(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn experiments(root: &Path) -> Result<Vec<String>> {
     let folder = root.join("experiments");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -73,7 +68,7 @@ mod tests {
     #[test]
     fn unknown_names_are_refused_with_the_known_ones() {
         let root = crate::repository_root().unwrap();
-        let error = reproduce(&root, "viperr", "dev").unwrap_err().to_string();
+        let error = reproduce(&root, "viperr", None).unwrap_err().to_string();
         assert!(error.contains("viper, "), "{error}");
     }
 }

@@ -67,24 +67,26 @@ class Bench:
     """One set: its files, its trials and its final fits."""
 
     def __init__(self, name: str, work: Path, results: Results, environments: Environments,
-                 limits: dict[str, float]) -> None:
-        self.name, self.work, self.results = name, work, results
+                 limits: dict[str, float], seed: int = 1) -> None:
+        self.name, self.work, self.results, self.seed = name, work, results, seed
+        self.files = f"{name}.{seed}"
         self.environments, self.limits = environments, limits
 
     def prepare(self) -> dict[str, Any]:
         """Write the rows of the set, and measure the product that times are to be read beside."""
 
         def measure() -> dict[str, Any]:
-            made = self.environments.run(CURRENT, "sets.py", [self.name, str(self.work)])
+            made = self.environments.run(CURRENT, "sets.py", [self.name, str(self.work), str(self.seed)])
             if "rows" not in made:
                 raise SystemExit(f"{self.name} could not be prepared: {made['stopped']}")
             order = {"product": True, "library": ""}
             return {**made, **self.environments.run(CURRENT, "fit.py", [], order)}
 
-        about = self.results.once(f"{self.name}/data", measure)
-        self.rows = np.load(self.work / f"{self.name}.vectors.npy")
-        self.labels = np.load(self.work / f"{self.name}.labels.npy").astype(np.int64)
-        self.parts = np.load(self.work / f"{self.name}.parts.npy")
+        key = f"{self.name}/data" if self.seed == 1 else f"{self.name}/data{self.seed}"
+        about = self.results.once(key, measure)
+        self.rows = np.load(self.work / f"{self.files}.vectors.npy")
+        self.labels = np.load(self.work / f"{self.files}.labels.npy").astype(np.int64)
+        self.parts = np.load(self.work / f"{self.files}.parts.npy")
         return about
 
     def part(self, kind: str, stage: str) -> dict[str, Path]:
@@ -95,7 +97,7 @@ class Bench:
         learn = self.parts == 0 if stage == "trial" else self.parts < 2
         judge = self.parts == (1 if stage == "trial" else 2)
         files = {
-            what: self.work / f"{self.name}.{kind}.{stage}.{what}.npy"
+            what: self.work / f"{self.files}.{kind}.{stage}.{what}.npy"
             for what in ("learn", "judge", "learn_labels", "judge_labels")
         }
         if not all(path.exists() for path in files.values()):
@@ -138,7 +140,7 @@ class Bench:
         name, library, environment, made = method
         files = self.part(kind, stage)
         mapped = {what: self.work / f"mapped.{what}.npy" for what in ("learn", "judge")}
-        keep = self.work / f"{self.name}.{kind}.{library}.{name}.ap.npy" if stage == "fit" else None
+        keep = self.work / f"{self.name}.{kind}.{library}.{name}.ap.npy" if stage == "fit" and self.seed == 1 else None
         if not made:
             return {"quality": self.judge(files, files, scores, keep), "cpu": 0.0}
         for path in mapped.values():
@@ -147,6 +149,7 @@ class Bench:
             "library": library,
             "class": made,
             "settings": chosen,
+            "seed": self.seed,
             "vectors": str(files["learn"]),
             "labels": str(files["learn_labels"]),
             "map": [[str(files[what]), str(path)] for what, path in mapped.items()],
@@ -196,6 +199,21 @@ class Bench:
             best[1],
         )
 
+    def repeat(self, method: tuple[str, str, str, str], kind: str, longest: float) -> None:
+        """The fit of the first seed once more on the parts and with the draws of this one."""
+        name, library, _, _ = method
+        prefix = f"{self.name}/{kind}/{library}/{name}"
+        first = self.results.found[f"{prefix}/fit"]
+        if first["cpu"] > longest or "quality" not in first:
+            return
+        chosen, score = first["settings"], first["score"]
+        self.results.once(
+            f"{prefix}/seed{self.seed}",
+            lambda: {"settings": chosen, "score": score,
+                     **self.fit(method, kind, chosen, "fit", (score,))},
+            chosen,
+        )
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -205,6 +223,10 @@ def main() -> None:
     parser.add_argument("--methods", help="only these, such as Warca,LMNN")
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH",
                         help="interpreter of the environment metric-learn or current")
+    parser.add_argument("--seeds", type=int, default=5,
+                        help="fits of the settings that were chosen with the first seed")
+    parser.add_argument("--repeat-seconds", type=float, default=40,
+                        help="fits that took longer have one seed")
     parser.add_argument("--trial-seconds", type=float, default=45, help="CPU limit of a trial")
     parser.add_argument("--fit-seconds", type=float, default=120, help="CPU limit of the fit")
     parser.add_argument("--megabytes", type=int, default=10_000, help="memory limit of a fit")
@@ -228,6 +250,13 @@ def main() -> None:
                     if arguments.again:
                         results.forget_stopped(f"{name}/{kind}/{method[1]}/{method[0]}")
                     bench.measure(method, kind)
+        for seed in range(2, arguments.seeds + 1):
+            again = Bench(name, work, results, environments, limits, seed)
+            again.prepare()
+            for method in METHODS:
+                if wanted is None or method[0] in wanted:
+                    for kind in inputs(name, method[0], method[1]):
+                        again.repeat(method, kind, arguments.repeat_seconds)
         if wanted is None:
             race.run(bench)
     if arguments.page is not None:

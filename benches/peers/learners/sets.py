@@ -1,6 +1,7 @@
 """Child process: write the rows, labels and parts of one set as npy files.
 
-Run by the interpreter that has scikit-learn, mlxtend and pyarrow. Parts are 0 (to learn from in
+Run by the interpreter that has scikit-learn, mlxtend and pyarrow, with the name, a folder and the seed of the parts, which
+are drawn but for a test part that the set itself has. Parts are 0 (to learn from in
 trials), 1 (to choose settings on) and 2 (to judge); 0 and 1 together are the training part.
 """
 
@@ -15,9 +16,6 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-
-SEED = 1
-
 
 def pyarrow_table(name: str) -> Any:
     import pyarrow.parquet
@@ -54,15 +52,15 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def main() -> None:
-    name, folder = sys.argv[1], Path(sys.argv[2])
+    name, folder, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     vectors, labels, judged = rows_of(name)
     ids = np.arange(len(labels))
     if judged is None:
-        training, test = train_test_split(ids, test_size=0.3, stratify=labels, random_state=SEED)
+        training, test = train_test_split(ids, test_size=0.3, stratify=labels, random_state=seed)
     else:
         training, test = ids[~judged], ids[judged]
     _, validation = train_test_split(
-        training, test_size=0.2, stratify=labels[training], random_state=SEED
+        training, test_size=0.2, stratify=labels[training], random_state=seed
     )
     parts = np.zeros(len(ids), dtype=np.int8)
     parts[validation], parts[test] = 1, 2
@@ -70,9 +68,9 @@ def main() -> None:
     # the vectors as they are, but LMNN's margin and NCA's softmax are made for one scale.
     inner = [vectors[training][labels[training] == c].var(axis=0).sum() for c in np.unique(labels)]
     vectors = (vectors / np.sqrt(2 * np.mean(inner))).astype(np.float32)
-    np.save(folder / f"{name}.vectors.npy", vectors)
-    np.save(folder / f"{name}.labels.npy", np.unique(labels, return_inverse=True)[1])
-    np.save(folder / f"{name}.parts.npy", parts)
+    np.save(folder / f"{name}.{seed}.vectors.npy", vectors)
+    np.save(folder / f"{name}.{seed}.labels.npy", np.unique(labels, return_inverse=True)[1])
+    np.save(folder / f"{name}.{seed}.parts.npy", parts)
     print(json.dumps({"rows": vectors.shape[0], "dim": vectors.shape[1],
                       "classes": len(np.unique(labels)),
                       "parts": np.bincount(parts).tolist()}))

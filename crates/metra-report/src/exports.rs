@@ -1,14 +1,15 @@
 //! The figures of a comparison as files for other programs: CSV, LaTeX and SVG.
 
-use crate::figures::{self, Figure, Key};
-use crate::leaderboard::{Leaderboard, mean};
+use crate::charts::rows::{Interval, intervals};
+use crate::figures::{self, Key};
+use crate::leaderboard::{Leaderboard, mean, tone};
 use crate::measures::heading;
 use crate::page::style_sheet;
 use crate::{
     Error,
     charts::svg::{escaped, printable},
 };
-use metra::experiment::compare::{Line, Results};
+use metra::experiment::compare::{Evidence, Line, Results};
 use std::fmt::Write;
 
 /// Files with their names: scores and gains as `scores.csv` and `scores.tex`, the curves as
@@ -38,7 +39,8 @@ pub fn exports(results: &Results) -> Result<Vec<(&'static str, String)>, Error> 
     ];
     for (name, figure) in figures {
         if let Some(figure) = figure {
-            files.push((name, alone(&figure, &figures::legend(&leaderboard).0)?));
+            let keys = figures::legend(&leaderboard).0;
+            files.push((name, alone(&figure.svg.to_string(), &keys)?));
         }
     }
     Ok(files)
@@ -163,10 +165,36 @@ fn latex(text: &str) -> String {
     out
 }
 
+/// A gain with its interval, of whatever was compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GainBar {
+    /// What gained, in some twenty letters.
+    pub name: String,
+    /// The difference of means.
+    pub gain: f64,
+    /// Ends of its interval.
+    pub interval: (f64, f64),
+}
+
+/// Gains of several comparisons as one drawing, with its style sheet inside; `axis` stands below it, and `label` says what
+/// is drawn to those who cannot see it.
+pub fn gains_chart(gains: &[GainBar], axis: &str, label: &str) -> Result<String, Error> {
+    let rows: Vec<Interval> = (gains.iter())
+        .map(|row| Interval {
+            name: row.name.clone(),
+            value: row.gain,
+            narrow: row.interval,
+            wide: row.interval,
+            tone: tone(Evidence::of(row.interval.0, row.interval.1)),
+        })
+        .collect();
+    let svg = intervals(&rows, axis, label).unwrap_or_default();
+    alone(&svg, &[])
+}
+
 /// A drawing of the page as a file of its own, with style sheet and legend inside.
-fn alone(figure: &Figure, legend: &[Key]) -> Result<String, Error> {
+fn alone(svg: &str, legend: &[Key]) -> Result<String, Error> {
     const LINE: f64 = 24.0;
-    let svg = figure.svg.to_string();
     let style = style_sheet()?;
     let own = "svg { background: var(--paper); color: var(--ink); font-family: sans-serif; }";
     let view = svg.split('"').nth(1).unwrap_or_default();
@@ -175,7 +203,7 @@ fn alone(figure: &Figure, legend: &[Key]) -> Result<String, Error> {
         .filter_map(|size| size.parse().ok())
         .collect();
     let [_, _, width, height] = sizes[..] else {
-        return Ok(svg);
+        return Ok(svg.to_owned());
     };
     let drawing = svg.split_once('>').map_or("", |(_, rest)| rest);
     let drawing = drawing.trim_end().trim_end_matches("</svg>");

@@ -38,7 +38,7 @@ mod words;
 
 pub use compression::{CompressionGain, CompressionReport, CompressionRow};
 pub use error::Error;
-pub use exports::exports;
+pub use exports::{GainBar, exports, gains_chart};
 pub use markdown::markdown;
 pub use page::{html, html_with_sheets};
 pub use sheets::{SheetGroup, SheetPicture, Sheets};

@@ -6,6 +6,7 @@ mod growth;
 use std::path::Path;
 use std::process::Command;
 
+use crate::measuring::{commit, cpu, said};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +132,7 @@ pub fn bench(root: &Path, check: bool, python: Option<&str>) -> Result<Vec<Strin
         "the page has figures beside other software: give an interpreter that has it with --python PATH, or use --check"
     );
     let performance = Performance {
-        commit: said(root, "git", &["describe", "--always", "--dirty"])?,
+        commit: commit(root)?,
         cpu: cpu(),
         rustc: said(root, "rustc", &["--version"])?,
         figures,
@@ -145,7 +146,11 @@ pub fn bench(root: &Path, check: bool, python: Option<&str>) -> Result<Vec<Strin
     Ok(Vec::new())
 }
 
-/// The page and its charts, with their places.
+/// The page and its charts as the recorded figures make them, with their places.
+pub(crate) fn recorded_pages(root: &Path) -> Result<Vec<(String, String)>> {
+    Ok(pages(&read(root)?))
+}
+
 fn pages(performance: &Performance) -> Vec<(String, String)> {
     let mut pages = vec![(PAGE.to_owned(), page(performance))];
     for (name, units, unit) in CHARTS {
@@ -183,30 +188,6 @@ fn run(root: &Path, bench: &str, mut command: Command) -> Result<Vec<Figure>> {
         bail!("{bench}: expected figures, found none in {text:?}");
     }
     Ok(figures)
-}
-
-/// What a program says, without the end of the line.
-fn said(root: &Path, program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .current_dir(root)
-        .args(arguments)
-        .output()
-        .with_context(|| format!("{program} could not be run"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// The processor's name and number of threads.
-fn cpu() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == "model name").then(|| value.trim().to_owned())
-    });
-    let threads = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
-        "{}, {threads} threads",
-        model.unwrap_or_else(|| "unknown".into())
-    )
 }
 
 /// Figures that are more than [`WORSE`] times worse than recorded, or that are no longer measured.
@@ -285,15 +266,6 @@ mod tests {
     fn figure(unit: &str, median: f64) -> Figure {
         let line = format!("measured\tname\t{unit}\t{median}\t0.5\t9");
         Figure::read("bench", &line).unwrap()
-    }
-
-    #[test]
-    fn the_page_is_made_from_the_figures() {
-        let root = crate::repository_root().unwrap();
-        for (path, text) in pages(&read(&root).unwrap()) {
-            let written = std::fs::read_to_string(root.join(&path)).unwrap();
-            assert_eq!(text, written, "{path}: write it with cargo xtask bench");
-        }
     }
 
     #[test]

@@ -1,0 +1,1 @@
+"""Builders of the data sets, one module a group; `registry` lists them."""

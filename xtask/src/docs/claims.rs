@@ -1,0 +1,213 @@
+//! All claims of the four papers with what came of them: from the comparisons, and from a list of those that no comparison
+//! tests.
+
+use super::data::{Comparison, Data};
+use super::{interval, prose, quotes};
+use crate::markdown::without_code_spans;
+
+use anyhow::{Context, Result, ensure};
+use metra::experiment::compare::{ClaimOutcome, Finding};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Claims that no comparison tests.
+const OTHERS: &str = "docs/results/other_claims.toml";
+
+const PAPERS: [(&str, &str); 4] = [
+    (
+        "WARCA",
+        "Jose and Fleuret, Scalable Metric Learning via Weighted Approximate Rank Component Analysis, ECCV 2016",
+    ),
+    (
+        "FRML",
+        "Lim and Lanckriet, Efficient Learning of Mahalanobis Metrics for Ranking, ICML 2014",
+    ),
+    (
+        "SLR",
+        "Qian and others, Similarity Learning via Adaptive Regression and Its Application to Image Retrieval, AAAI 2015",
+    ),
+    ("Qwise", "slides on quadruplet-wise constraints, 2013"),
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Others {
+    claim: Vec<Other>,
+}
+
+/// A claim that no comparison tests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Other {
+    paper: String,
+    source: String,
+    claim: String,
+    state: State,
+    why: String,
+    page: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    #[serde(rename = "reproduced")]
+    Reproduced,
+    #[serde(rename = "not reproduced")]
+    NotReproduced,
+    #[serde(rename = "undecided")]
+    Undecided,
+    #[serde(rename = "not tried")]
+    NotTried,
+}
+
+impl State {
+    const ALL: [State; 4] = [
+        State::Reproduced,
+        State::NotReproduced,
+        State::Undecided,
+        State::NotTried,
+    ];
+
+    fn of(finding: Finding) -> Self {
+        match finding {
+            Finding::Reproduced => State::Reproduced,
+            Finding::NotReproduced => State::NotReproduced,
+            Finding::Undecided => State::Undecided,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            State::Reproduced => "reproduced",
+            State::NotReproduced => "not reproduced",
+            State::Undecided => "undecided",
+            State::NotTried => "not tried",
+        }
+    }
+}
+
+/// The page.
+pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
+    let text = std::fs::read_to_string(root.join(OTHERS)).context(OTHERS)?;
+    let others: Others = toml::from_str(&text).context(OTHERS)?;
+    for other in &others.claim {
+        let known = PAPERS.iter().any(|(paper, _)| *paper == other.paper);
+        ensure!(
+            known,
+            "{OTHERS}: expected a paper, but found {:?}",
+            other.paper
+        );
+    }
+    let mut sections = String::new();
+    let mut counts = BTreeMap::new();
+    for (paper, title) in PAPERS {
+        let mut count = |state: State| *counts.entry((paper, state)).or_insert(0) += 1;
+        writeln!(sections, "\n## {paper}\n\n{title}.\n")?;
+        sections.push_str(
+            "| claim | source | on | finding | difference | on parts that nobody had looked at | remark |\n\
+             | --- | --- | --- | --- | --- | --- | --- |\n",
+        );
+        for (name, comparison) in first_parts(data) {
+            for claim in (comparison.results.claims.iter()).filter(|c| paper_of(&c.source) == paper)
+            {
+                count(State::of(claim.finding));
+                row(&mut sections, name, claim, data)?;
+            }
+        }
+        let others = others.claim.iter().filter(|other| other.paper == paper);
+        let others: Vec<&Other> = others.collect();
+        if !others.is_empty() {
+            sections.push_str(
+                "\nWhat no comparison tests:\n\n| claim | source | state | why |\n| --- | --- | --- | --- |\n",
+            );
+        }
+        for other in others {
+            count(other.state);
+            let Other { claim, source, .. } = other;
+            let why = quotes::updated(&other.why, data)
+                .with_context(|| format!("{OTHERS}: {paper}, {source}"))?;
+            let bare = prose::figures(&without_code_spans(&quotes::removed(&other.why)));
+            ensure!(
+                bare.is_empty(),
+                "{OTHERS}: {paper}, {source}: {} from nowhere",
+                bare.join(", ")
+            );
+            let state = other.state.words();
+            let state = match &other.page {
+                Some(page) => format!("[{state}]({page})"),
+                None => state.to_owned(),
+            };
+            writeln!(sections, "| {claim} | {source} | {state} | {why} |")?;
+        }
+    }
+    let mut page = String::from(
+        "# Claims of the papers\n\n\
+         What the four papers say about the order of methods, and what came of it here. A claim is reproduced where the \
+         paired 95 % interval of the difference lies above 0, not reproduced where it lies below, and undecided where it \
+         holds 0. Features of most sets were computed anew ([data](../../experiments/data/README.md)), so orders and gains \
+         are held against the papers, not single figures. Where settings were settled after test parts had been seen, \
+         the same comparison on parts that nobody had looked at stands beside it.\n\n\
+         | paper | reproduced | not reproduced | undecided | not tried |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for (paper, _) in PAPERS {
+        write!(page, "| {paper} |")?;
+        for state in State::ALL {
+            let count = counts.get(&(paper, state)).copied().unwrap_or(0);
+            write!(page, " {count} |")?;
+        }
+        page.push('\n');
+    }
+    Ok(page + &sections)
+}
+
+/// Comparisons but those on fresh parts, which stand beside the first ones.
+fn first_parts(data: &Data) -> impl Iterator<Item = (&String, &Comparison)> {
+    let all = data.comparisons.iter();
+    all.filter(|(name, _)| !name.ends_with("_fresh"))
+}
+
+fn paper_of(source: &str) -> &str {
+    source.split(',').next().unwrap_or_default()
+}
+
+fn row(page: &mut String, name: &str, claim: &ClaimOutcome, data: &Data) -> Result<()> {
+    let again = format!("{name}_fresh");
+    let fresh = (data.comparisons.get(&again))
+        .and_then(|comparison| {
+            let mut claims = comparison.results.claims.iter();
+            claims.find(|c| {
+                (&c.better, &c.worse, &c.measure) == (&claim.better, &claim.worse, &claim.measure)
+            })
+        })
+        .map(|claim| {
+            format!(
+                "[{}]({again}.md) {}",
+                claim.finding.words(),
+                difference(claim)
+            )
+        });
+    let ClaimOutcome {
+        better,
+        worse,
+        measure,
+        remark,
+        ..
+    } = claim;
+    let source = claim
+        .source
+        .split_once(", ")
+        .map_or("", |(_, source)| source);
+    writeln!(
+        page,
+        "| {better} > {worse} by {measure} | {source} | [{name}]({name}.md) | {} | {} | {} | {remark} |",
+        claim.finding.words(),
+        difference(claim),
+        fresh.unwrap_or_default()
+    )?;
+    Ok(())
+}
+
+fn difference(claim: &ClaimOutcome) -> String {
+    claim.gain.as_ref().map_or(String::new(), interval)
+}

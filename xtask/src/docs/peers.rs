@@ -1,0 +1,354 @@
+//! How the learners stand beside those of other libraries, from the records of `benches/peers/learners`.
+
+use super::data::Data;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const SETS: [(&str, &str); 4] = [
+    ("digits", "Digits"),
+    ("mnist5000", "MNIST, 5,000 rows"),
+    ("clinc150", "CLINC150"),
+    ("fashion_mnist", "Fashion-MNIST"),
+];
+/// How many times dearer is worth saying.
+const MANY: f64 = 5.0;
+/// Student's t at 97.5 % for 1 to 9 degrees of freedom.
+const T: [f64; 9] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
+];
+
+#[derive(Deserialize)]
+struct Record {
+    key: String,
+    #[serde(default)]
+    quality: Option<BTreeMap<String, Quality>>,
+    #[serde(default)]
+    cpu: f64,
+    #[serde(default)]
+    peak: Option<f64>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+struct Quality {
+    map: f64,
+    #[serde(rename = "p@1")]
+    p_at_1: f64,
+}
+
+/// A measure of a fit.
+type Of = fn(&Quality) -> f64;
+
+/// One method on one input, with its fits in the order of their seeds.
+struct Fits {
+    name: String,
+    library: String,
+    input: String,
+    quality: Vec<Quality>,
+    cpu: Vec<f64>,
+    peak: Option<f64>,
+}
+
+impl Fits {
+    fn mean(&self, of: Of) -> f64 {
+        mean(self.quality.iter().map(of))
+    }
+
+    fn all(&self, of: Of) -> Vec<f64> {
+        self.quality.iter().map(of).collect()
+    }
+
+    fn words(&self) -> String {
+        format!("{} on {}", self.name, self.input)
+    }
+
+    fn is_ours(&self) -> bool {
+        self.library == "metra"
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Fits of a set that ended within the limits, for as many seeds as most have.
+fn fits(data: &Data, set: &str) -> Result<Vec<Fits>> {
+    let value = data.others.get("peers").context("peers.json is missing")?;
+    let records: Vec<Record> = serde_json::from_value(value.clone()).context("peers.json")?;
+    let mut found: BTreeMap<String, BTreeMap<u32, Record>> = BTreeMap::new();
+    for record in records {
+        let Some((prefix, last)) = record.key.rsplit_once('/') else {
+            continue;
+        };
+        let seed = match last {
+            "fit" => Some(1),
+            other => other
+                .strip_prefix("seed")
+                .and_then(|seed| seed.parse().ok()),
+        };
+        if let Some(seed) = seed.filter(|_| prefix.starts_with(&format!("{set}/"))) {
+            found
+                .entry(prefix.to_owned())
+                .or_default()
+                .insert(seed, record);
+        }
+    }
+    let most = found.values().map(BTreeMap::len).max().unwrap_or(0);
+    let mut all = Vec::new();
+    for (prefix, seeds) in found {
+        let parts: Vec<&str> = prefix.split('/').collect();
+        let [_, input, library, name] = parts[..] else {
+            continue;
+        };
+        let quality = seeds.values().map(|record| {
+            let quality = record.quality.as_ref()?;
+            quality.values().next().copied()
+        });
+        let Some(quality) = quality.collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        if quality.len() < most {
+            continue;
+        }
+        let input = match input.strip_prefix("pca") {
+            Some(rank) => format!("{rank} principal components"),
+            None => "all columns".to_owned(),
+        };
+        all.push(Fits {
+            name: name.to_owned(),
+            library: library.to_owned(),
+            input,
+            quality,
+            cpu: seeds.values().map(|record| record.cpu).collect(),
+            peak: seeds.values().next().and_then(|record| record.peak),
+        });
+    }
+    Ok(all)
+}
+
+fn best(fits: &[Fits], ours: bool, of: Of) -> Option<&Fits> {
+    let learned = fits.iter().filter(|fits| fits.library != "as they are");
+    let side = learned.filter(|fits| fits.is_ours() == ours);
+    side.max_by(|a, b| a.mean(of).total_cmp(&b.mean(of)))
+}
+
+/// Where another library is ahead of the best of ours, in words.
+pub(super) fn behind(page: &mut String, data: &Data) -> Result<()> {
+    for (set, about) in SETS {
+        let fits = fits(data, set)?;
+        let measures: [(&str, Of); 2] = [("mAP", |q| q.map), ("P@1", |q| q.p_at_1)];
+        for (measure, of) in measures {
+            let (Some(ours), Some(other)) = (best(&fits, true, of), best(&fits, false, of)) else {
+                continue;
+            };
+            let (difference, ends) = paired(&ours.all(of), &other.all(of));
+            if difference < 0.0 {
+                writeln!(
+                    page,
+                    "- **{about}** ([peers](peers.md)): {}'s {} has {measure} {:.4}, the best of ours, {}, {:.4}: {}{ends}.",
+                    other.library,
+                    other.words(),
+                    other.mean(of),
+                    ours.words(),
+                    ours.mean(of),
+                    signed(difference),
+                )?;
+            }
+        }
+    }
+    dear_adapters(page, data)
+}
+
+/// Sets on which the best adapter of ours takes many times the CPU seconds of the best other one.
+fn dear_adapters(page: &mut String, data: &Data) -> Result<()> {
+    let Some(found) = read_adapters(data)? else {
+        return Ok(());
+    };
+    for (name, set) in &found.sets {
+        let best = |ours: bool| {
+            let side = set.lines.iter().filter(move |(_, line)| {
+                line.library != "as they are" && (line.library == "metra") == ours
+            });
+            side.max_by(|a, b| a.1.quality().total_cmp(&b.1.quality()))
+        };
+        let (Some((ours, line)), Some((other, peer))) = (best(true), best(false)) else {
+            continue;
+        };
+        let (cpu, peers) = (
+            mean(line.cpu.iter().copied()),
+            mean(peer.cpu.iter().copied()),
+        );
+        if cpu > MANY * peers {
+            writeln!(
+                page,
+                "- **Adapters on {name}** ([below](#adapters-of-text-embeddings)): {ours} takes {cpu:.1} CPU seconds with all \
+                 that it tries, {other} {peers:.1}, for nDCG@10 {:.4} and {:.4}.",
+                line.quality(),
+                peer.quality()
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The best of the others and the best of ours, set by set.
+pub(super) fn table(page: &mut String, data: &Data) -> Result<()> {
+    let mut seeds = 0;
+    let mut body = String::new();
+    for (set, about) in SETS {
+        let fits = fits(data, set)?;
+        let map: Of = |q| q.map;
+        let (Some(ours), Some(other)) = (best(&fits, true, map), best(&fits, false, map)) else {
+            continue;
+        };
+        seeds = seeds.max(ours.quality.len());
+        let (difference, ends) = paired(&ours.all(map), &other.all(map));
+        let costs = |fits: &Fits| {
+            let memory = fits
+                .peak
+                .map_or(String::new(), |peak| format!(", {peak:.0} MB"));
+            format!("{:.2} s{memory}", mean(fits.cpu.iter().copied()))
+        };
+        writeln!(
+            body,
+            "| {about} | {} of {} | {:.4} | {:.4} | {} | {} | {:.4} | {:.4} | {} | {}{ends} |",
+            other.words(),
+            other.library,
+            other.mean(map),
+            other.mean(|q| q.p_at_1),
+            costs(other),
+            ours.words(),
+            ours.mean(map),
+            ours.mean(|q| q.p_at_1),
+            costs(ours),
+            signed(difference),
+        )?;
+    }
+    let means = match seeds {
+        1 => "one seed".to_owned(),
+        seeds => format!(
+            "means over {seeds} seeds, of splits where a set has no official one, and of the fits"
+        ),
+    };
+    writeln!(
+        page,
+        "\n## Beside other software\n\n\
+         The best by mAP of metric-learn, scikit-learn and pytorch-metric-learning, and the best of ours: {means}. Three \
+         settings a method were tried on validation rows, the same rows and the same code judge all ([how, and all \
+         methods](peers.md)). CPU seconds and peak memory of the process of one fit on one thread.\n\n\
+         | set | best of the others | mAP | P@1 | cost | best of ours | mAP | P@1 | cost | mAP, ours less the other |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n{}",
+        body.trim_end()
+    )?;
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Adapters {
+    seeds: usize,
+    versions: BTreeMap<String, String>,
+    sets: BTreeMap<String, AdapterSet>,
+}
+
+#[derive(Deserialize)]
+struct AdapterSet {
+    queries: usize,
+    items: usize,
+    lines: BTreeMap<String, AdapterLine>,
+}
+
+#[derive(Deserialize)]
+struct AdapterLine {
+    library: String,
+    #[serde(rename = "ndcg@10")]
+    ndcg: Vec<f64>,
+    unseen: Vec<Option<f64>>,
+    cpu: Vec<f64>,
+}
+
+impl AdapterLine {
+    fn quality(&self) -> f64 {
+        mean(self.ndcg.iter().copied())
+    }
+}
+
+fn read_adapters(data: &Data) -> Result<Option<Adapters>> {
+    let value = data.others.get("adapters").cloned();
+    value
+        .map(|value| serde_json::from_value(value).context("adapters.json"))
+        .transpose()
+}
+
+/// Adapters of text embeddings, all against the vectors as they are.
+pub(super) fn adapters(page: &mut String, data: &Data) -> Result<()> {
+    let Some(found) = read_adapters(data)? else {
+        return Ok(());
+    };
+    let versions: Vec<String> = (found.versions.iter())
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    writeln!(
+        page,
+        "\n## Adapters of text embeddings\n\n\
+         nDCG@10, means over {} draws of test queries, with the gain over cosine and its 95 % interval over the draws; \
+         the last columns are queries none of whose relevant items training had seen, and CPU seconds of all that is \
+         tried. All learn from the same queries and are judged by the same code. Made by `python benches/peers/adapters.py \
+         METRA docs/results/data/adapters.json`, which says what each of them is; {}.",
+        found.seeds,
+        versions.join(", ")
+    )?;
+    for (name, set) in &found.sets {
+        writeln!(
+            page,
+            "\n| {name}, {} queries, {} items | | nDCG@10 | gain | unseen items | gain | CPU s |\n\
+             | --- | --- | --- | --- | --- | --- | --- |",
+            set.queries, set.items
+        )?;
+        let base = set.lines.get("cosine").context("cosine")?;
+        let mut lines: Vec<(&String, &AdapterLine)> = set.lines.iter().collect();
+        lines.sort_by(|a, b| b.1.quality().total_cmp(&a.1.quality()));
+        for (method, line) in lines {
+            let unseen =
+                |line: &AdapterLine| line.unseen.iter().flatten().copied().collect::<Vec<f64>>();
+            let gain = |ours: &[f64], other: &[f64]| match method == "cosine" {
+                true => String::new(),
+                false => {
+                    let (difference, ends) = paired(ours, other);
+                    format!("{}{ends}", signed(difference))
+                }
+            };
+            writeln!(
+                page,
+                "| {method} | {} | {:.4} | {} | {:.4} | {} | {:.1} |",
+                line.library,
+                line.quality(),
+                gain(&line.ndcg, &base.ndcg),
+                mean(unseen(line).into_iter()),
+                gain(&unseen(line), &unseen(base)),
+                mean(line.cpu.iter().copied())
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Ours less the other, seed by seed, with Student's interval where there are several.
+fn paired(ours: &[f64], other: &[f64]) -> (f64, String) {
+    let differences: Vec<f64> = ours.iter().zip(other).map(|(a, b)| a - b).collect();
+    let middle = mean(differences.iter().copied());
+    let free = differences.len().saturating_sub(1);
+    let Some(t) = free.checked_sub(1).and_then(|at| T.get(at)) else {
+        return (middle, String::new());
+    };
+    let squares: f64 = differences.iter().map(|d| (d - middle).powi(2)).sum();
+    let error = (squares / free as f64 / differences.len() as f64).sqrt();
+    let (low, high) = (signed(middle - t * error), signed(middle + t * error));
+    (middle, format!(" \\[{low}, {high}\\]"))
+}
+
+fn signed(value: f64) -> String {
+    format!("{value:+.4}").replace('-', "−")
+}

@@ -1,0 +1,108 @@
+//! Documents that people write: their quotes are brought up to date, and figures that are no quotes are found.
+
+use super::data::Data;
+use super::quotes;
+use crate::Finding;
+use crate::markdown::{prose_lines, without_code_spans};
+use std::collections::BTreeSet;
+
+/// Documents in which every figure must be a quote. Elsewhere (decisions, formats) figures are part of an argument or of
+/// a definition.
+const QUOTING: [&str; 3] = ["README.md", "docs/guide/", "docs/methods/"];
+
+/// The document with its quotes up to date, and what is wrong in it.
+pub(super) fn updated(path: &str, text: &str, data: &Data) -> (String, Vec<Finding>) {
+    let prose: BTreeSet<usize> = prose_lines(text).map(|(number, _)| number).collect();
+    let must_quote = QUOTING
+        .iter()
+        .any(|part| path == *part || (part.ends_with('/') && path.starts_with(part)));
+    let mut findings = Vec::new();
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        if !prose.contains(&number) {
+            out.push_str(line);
+            continue;
+        }
+        match quotes::updated(line, data) {
+            Ok(line) => out.push_str(&line),
+            Err(error) => {
+                findings.push(Finding::new(path, number, format!("{error:#}")));
+                out.push_str(line);
+            }
+        }
+        if must_quote {
+            let figures = figures(&without_code_spans(&quotes::removed(line)));
+            findings.extend(figures.into_iter().map(|figure| {
+                let message = format!(
+                    "the figure {figure} is from nowhere; expected a quote of {}, or, where it is no result, code: `{figure}`",
+                    super::FOLDER
+                );
+                Finding::new(path, number, message)
+            }));
+        }
+    }
+    (out, findings)
+}
+
+/// Numbers with decimals, and per cents.
+pub(super) fn figures(prose: &str) -> Vec<String> {
+    let prose = without_targets(prose);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
+    let mut found = Vec::new();
+    let mut rest = prose.as_str();
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        // A word around the digits, such as a version or a file name, is no figure.
+        let start = rest[..at].rfind(|c| !is_part(c)).map_or(0, |end| {
+            end + rest[end..].chars().next().map_or(0, char::len_utf8)
+        });
+        let length = rest[start..].find(|c| !is_part(c));
+        let end = length.map_or(rest.len(), |length| start + length);
+        let word = rest[start..end].trim_end_matches(['.', '-', '/']);
+        let number = word.trim_start_matches('-');
+        let after = rest[end..].trim_start_matches(['\u{a0}', ' ']);
+        let is_number = number.parse::<f64>().is_ok();
+        // The level of all intervals is no result.
+        let is_level = number == "95" && after.starts_with('%');
+        if is_number && !is_level && (number.contains('.') || after.starts_with('%')) {
+            found.push(word.to_owned());
+        }
+        rest = &rest[end.max(at + 1)..];
+    }
+    found
+}
+
+/// Prose without the targets of its links, which may hold digits.
+fn without_targets(prose: &str) -> String {
+    let mut out = String::new();
+    let mut rest = prose;
+    while let Some((before, target)) = rest.split_once("](") {
+        out.push_str(before);
+        rest = target.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_from_other_numbers() {
+        let none: [&str; 0] = [];
+        assert_eq!(
+            figures("gains .5 and 0.25, 98 % of 10, −.3."),
+            [".5", "0.25", "98", ".3"]
+        );
+        assert_eq!(figures("Apache-2.0, v1.2.3, 1,797 × 64, 2.5.1, a.1"), none);
+        assert_eq!(figures("[x](a_0.5.md) and 3 of 4, a 95 % interval"), none);
+        let (_, findings) = updated(
+            "docs/guide/a.md",
+            "a `.5`\n\n```\n.5\n```\n.7\n",
+            &Data::default(),
+        );
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].line, 6);
+        let (_, findings) = updated("docs/decisions/a.md", ".7\n", &Data::default());
+        assert!(findings.is_empty());
+    }
+}
