@@ -2,7 +2,7 @@
 //! tests.
 
 use super::data::{Comparison, Data};
-use super::{interval, prose, quotes};
+use super::{PENDING, interval, prose, quotes};
 use crate::markdown::without_code_spans;
 
 use anyhow::{Context, Result, ensure};
@@ -157,6 +157,13 @@ pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
             write!(page, " {count} |")?;
         }
         page.push('\n');
+    }
+    if !PENDING.is_empty() {
+        let pending = PENDING.join(", ");
+        writeln!(
+            page,
+            "\nClaims about comparisons that this build has not run yet are not counted: {pending}."
+        )?;
     }
     Ok(page + &sections)
 }
