@@ -39,7 +39,6 @@ const PENDING: &[&str] = &[
     "prid450s_fresh",
     "pubfig_neighbours",
     "slr_compression",
-    "slr_targets",
     "viper",
     "viper_fresh",
     "viper_mdf76",

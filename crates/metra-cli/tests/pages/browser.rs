@@ -7,7 +7,7 @@
 //! that of PyPI's `metric-learn` (requirements.txt here), in the interpreter that `METRA_METRIC_LEARN` names;
 //! without it that comparison says so and is left out.
 
-use crate::site::{NEWS, Served, Site, WINDOW};
+use crate::site::{Hardship, NEWS, Served, Site, WINDOW};
 use crate::{json, number, refused, run};
 use metra::linalg::RowBuf;
 use metra_images::pages::{Browser, Described, Frame, Layout, Precision, Series};
@@ -67,7 +67,10 @@ fn weights_learned_without_labels_fall_on_the_news() {
 fn judge(seed: u64) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let site = Site { seed };
+    let site = Site {
+        seed,
+        hardship: Hardship::None,
+    };
     let names = shoot(site, folder);
     let said = |version: u64| {
         if site.differs(version - 1, version) {
@@ -192,6 +195,66 @@ fn judge(seed: u64) -> f64 {
         assert!(map(&later, "learned") >= mean, "seed {seed}: LMNN {mean}");
     }
     mass
+}
+
+#[test]
+#[ignore = "slow: sixty screenshots of two hard sites by a real browser, some minutes; needs Chromium"]
+fn small_changes_and_banners_that_dwell() {
+    if !browser() {
+        return;
+    }
+    for hardship in [Hardship::SmallChanges, Hardship::DwellingBanners] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let site = Site {
+            seed: SEED,
+            hardship,
+        };
+        let names = shoot(site, folder);
+        let lines = |versions: std::ops::Range<u64>| -> String {
+            let line = |version: u64| {
+                let [from, to] = [version - 1, version].map(|v| &names[v as usize]);
+                let said = match site.differs(version - 1, version) {
+                    true => "changed",
+                    false => "same",
+                };
+                format!("{from}\t{to}\t{said}\n")
+            };
+            versions.map(line).collect()
+        };
+        std::fs::write(folder.join("labels.tsv"), lines(1..VERSIONS)).unwrap();
+        std::fs::write(folder.join("few.tsv"), lines(1..13)).unwrap();
+        let report = |found: &Value, how: &str| {
+            let at = |pointer: &str| number(found, &format!("/judged/{pointer}"));
+            let (mass, _) = mass(&found["weights"]);
+            say(&format!(
+                "{hardship:?}, {how}: weights on news cells {mass:.3}, MAP Euclid {:.3}, learned {:.3}; found {} of {}, \
+                 false alarms {} of {}",
+                at("euclid/map"),
+                at("learned/map"),
+                at("found/0"),
+                at("found/1"),
+                at("false_alarms/0"),
+                at("false_alarms/1")
+            ));
+        };
+        let alone = json(folder, "pages changes shots --labels labels.tsv");
+        report(&alone, "no label");
+        json(
+            folder,
+            "pages learn shots -o few.safetensors --labels few.tsv",
+        );
+        let line = "pages changes shots --model few.safetensors --labels labels.tsv";
+        let few = json(folder, line);
+        report(&few, "12 labelled pairs");
+        let map = |found: &Value, of: &str| number(found, &format!("/judged/{of}/map"));
+        let euclid = map(&alone, "euclid");
+        // What dwells looks like content until somebody says which changes count.
+        match hardship {
+            Hardship::SmallChanges => assert!(map(&alone, "learned") > euclid + 0.2),
+            _ => assert!(map(&few, "learned") > euclid.max(map(&alone, "learned"))),
+        }
+    }
 }
 
 /// Names of the screenshots of all versions.

@@ -25,14 +25,47 @@ const NEW_STORY: [f64; 2] = [0.25, 0.2];
 /// Stories that a column shows, if there is room.
 const STORIES: usize = 7;
 
+/// Versions for which an advertisement stays where it dwells.
+const DWELL: u64 = 8;
+
+/// Stories of a column that can be seen, and so be edited.
+const SEEN: u64 = 3;
+
+/// What makes changes hard to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hardship {
+    /// Nothing.
+    None,
+    /// No story ever comes: a word in the heading of one is replaced.
+    SmallChanges,
+    /// Advertisements stay for some versions, as content does.
+    DwellingBanners,
+}
+
+impl std::str::FromStr for Hardship {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "none" => Ok(Hardship::None),
+            "small-changes" => Ok(Hardship::SmallChanges),
+            "dwelling-banners" => Ok(Hardship::DwellingBanners),
+            other => Err(format!(
+                "expected none, small-changes or dwelling-banners, but found {other:?}"
+            )),
+        }
+    }
+}
+
 /// A site with its seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Site {
     pub(crate) seed: u64,
+    pub(crate) hardship: Hardship,
 }
 
 impl Site {
-    /// Stories that a column has had up to a version.
+    /// Stories that a column has had up to a version, or, where changes are small, edits beside the first ones.
     fn stories(self, column: usize, version: u64) -> u64 {
         let came = (1..=version).filter(|at| {
             let purpose = format!("story of column {column}");
@@ -49,6 +82,13 @@ impl Site {
     /// The document of a version.
     pub(crate) fn page(self, version: u64) -> String {
         let state = |what: &str, states: u64| Stream::new(self.seed, what, version).below(states);
+        let banner = |what: &str, states: u64| {
+            let shown = match self.hardship {
+                Hardship::DwellingBanners => version / DWELL,
+                _ => version,
+            };
+            Stream::new(self.seed, what, shown).below(states)
+        };
         let minutes = 8 * 60 + 37 * version;
         let clock = format!("{:02}:{:02}", minutes / 60 % 24, minutes % 60);
         let open = state("entry of the menu", 7);
@@ -65,8 +105,8 @@ impl Site {
         let news: String = (0..NEWS.len()).map(|c| self.column(c, version)).collect();
         let [links, side, foot] = [
             links(state("box of links", 4)),
-            advertisement(state("advertisement at the side", 5), 332, 380),
-            advertisement(5 + state("advertisement below", 4), 880, 130),
+            advertisement(banner("advertisement at the side", 5), 332, 380),
+            advertisement(5 + banner("advertisement below", 4), 880, 130),
         ];
         let about =
             "The Loopback Gazette is written anew for every reader who asks for it. ".repeat(5);
@@ -87,9 +127,17 @@ impl Site {
 
     fn column(self, column: usize, version: u64) -> String {
         let [left, top, width, height] = NEWS[column];
-        let newest = self.stories(column, version);
+        let known = self.stories(column, version);
+        let (newest, edits) = match self.hardship {
+            Hardship::SmallChanges => (STORIES as u64, known - STORIES as u64),
+            _ => (known, 0),
+        };
         let stories: String = (0..STORIES as u64)
-            .map(|back| self.story(column, newest - back))
+            .map(|back| {
+                // Edits go to the stories that are seen in turn.
+                let edits = (edits + SEEN - 1).saturating_sub(back) / SEEN;
+                self.story(column, newest - back, if back < SEEN { edits } else { 0 })
+            })
             .collect();
         format!(
             "<div class='at news' style='left:{left}px;top:{top}px;width:{width}px;height:{height}px'>\
@@ -98,9 +146,19 @@ impl Site {
     }
 
     /// A picture, a heading and some lines, each story with its own.
-    fn story(self, column: usize, number: u64) -> String {
+    fn story(self, column: usize, number: u64, edits: u64) -> String {
         let mut random = Stream::new(self.seed, &format!("words of column {column}"), number);
-        let heading = sentence(&mut random, 4, 7);
+        let mut heading = sentence(&mut random, 4, 7);
+        if edits > 0 {
+            let purpose = format!("edits of column {column}");
+            let mut edited = Stream::new(self.seed, &purpose, 1000 * number + edits);
+            let word = sentence(&mut edited, 1, 1)
+                .trim_end_matches(". ")
+                .to_lowercase();
+            let mut words: Vec<&str> = heading.split(' ').collect();
+            words[1] = &word;
+            heading = words.join(" ");
+        }
         let text: String = (0..2 + random.below(2))
             .map(|_| sentence(&mut random, 6, 11))
             .collect();
