@@ -3,9 +3,9 @@
     python benches/peers/adapters.py METRA docs/results/data/adapters.json
 
 METRA is the command. Run from the repository root by an interpreter that has what
-`adapters.requirements.txt` names; `METRA_DATA` names the folder of SciFact and Cranfield. Every method learns from the
-same training queries of a draw, and what it chooses (its rate, its ridge, its strength) is chosen on validation queries of
-these. Rankings are judged by `metra eval --run`, nDCG@10 over the test queries of the draw.
+`adapters.requirements.txt` names; `METRA_DATA` names the folder of SciFact and Cranfield. Every method is given the same
+queries of a draw, a fifth of which it may choose by (its rate, its ridge, its strength); `metra train` draws that fifth
+itself, and its CPU seconds are with choosing, those of the others without. Rankings are judged by `metra eval --run`, nDCG@10 over the test queries of the draw.
 
 - Linear adapter: LlamaIndex's layer, a map of the queries that starts at the identity, trained as its fine-tuning package
   did, which is no longer kept up and does not import: multiple negatives ranking loss (cosine times 20), batches of 10,
@@ -180,7 +180,8 @@ def nudge(kind: str) -> Learner:
 
 def of_metra(metra: str, method: str, arguments: list[str]) -> Learner:
     def learn(data: Collection, train: list[str], validation: list[str]) -> Tried:
-        folder = Path(tempfile.mkdtemp())
+        holder = tempfile.TemporaryDirectory()
+        folder = Path(holder.name)
         # Training and validation queries are one part to it, in which it holds some out itself.
         known, others = train + validation, sorted(set(data.qrels) - set(train) - set(validation))
         splits = {"by": "query", "splits": [{"train": known, "test": others}]}

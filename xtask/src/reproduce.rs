@@ -24,6 +24,7 @@ pub fn reproduce(root: &Path, name: &str, command: Option<&str>) -> Result<()> {
     data_folder()?;
     for name in chosen {
         let folder = format!("target/experiments/{name}");
+        let commit = commit(root)?;
         let status = metra(root, command)
             .args(["compare", &format!("experiments/{name}.toml")])
             .args(["--output", &folder])
@@ -34,7 +35,7 @@ pub fn reproduce(root: &Path, name: &str, command: Option<&str>) -> Result<()> {
             bail!("{name}: metra compare ended with {status}");
         }
         let comparison = Comparison::new(
-            commit(root)?,
+            commit,
             cpu(),
             &root.join(folder),
             format!("cargo xtask reproduce {name}"),

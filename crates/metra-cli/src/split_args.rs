@@ -5,7 +5,7 @@ use crate::inputs::Input;
 use crate::inputs::split_names;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use metra::data::SplitSet;
+use metra::data::{SplitKind, SplitSet};
 use metra::experiment::{HoldOut, Parts, folds};
 use metra_files::{Filter, read_splits};
 use std::collections::BTreeSet;
@@ -64,7 +64,8 @@ pub(crate) struct SplitArgs {
         hide_short_help = true
     )]
     pub(crate) first: Option<usize>,
-    /// Rows that a split of the file names in neither part are searched in its test part (distractors)
+    /// Add rows that a split of the file names in neither part to its test part, such as persons whom only one camera
+    /// saw (distractors)
     #[arg(
         help_heading = "Held-out parts",
         long,
@@ -224,6 +225,10 @@ fn file_splits(
     input: &Input<'_>,
     distractors: bool,
 ) -> Result<Vec<(Vec<u64>, Vec<u64>)>> {
+    ensure!(
+        !distractors || set.by != SplitKind::Query,
+        "--distractors needs splits of rows or labels: a query that is in neither part has nothing to be searched for"
+    );
     let names = split_names(set.by, &input.data, input.files.unit_table(), input.columns)?;
     let units = input.data.units();
     let usable = |part: Vec<u64>| -> Vec<u64> {

@@ -143,9 +143,11 @@ pub(super) fn page(data: &Data) -> Result<String> {
     let shown = shown(data);
     let mut page = String::from(
         "# Results\n\n\
-         Every figure here and in the guides comes from the files in [data](data) and is written by `cargo xtask docs`; CI \
-         fails where a page and its file differ. Settings were chosen on validation parts; test parts were read once. \
-         Intervals are of 95 %.\n\n## Where it is behind\n\n",
+         Figures here and in the guides come from the files in [data](data) and are written by `cargo xtask docs`; CI fails \
+         where a document and its file differ. Not compared with a file are [peers](peers.md), which its script writes from \
+         the same records, and [relative attributes](relative_attributes.md). Settings were chosen on validation parts; what \
+         was settled after test parts had been seen is said on each page, and where it matters newly drawn parts are \
+         beside it. Intervals are of 95 %.\n\n## Where it is behind\n\n",
     );
     behind(&mut page, &shown, data)?;
     tasks(&mut page, &shown)?;
@@ -154,7 +156,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
     comparisons(&mut page, data)?;
     page.push_str(
         "\n## More\n\n\
-         - [Claims of the four papers](claims.md): reproduced, not reproduced, undecided or not tried, each with its interval.\n\
+         - [Claims of the four papers](claims.md): reproduced, not reproduced, undecided or not tried, with an interval where it is about the order of two methods.\n\
          - [Quality by bytes of an item](codes.md), [speed](performance.md), [beside other software](peers.md) with all that was \
          tried, [classes without training rows](zero_shot.md), [relative attributes: which constraints were \
          tried](relative_attributes.md).\n\
@@ -298,8 +300,8 @@ fn comparisons(page: &mut String, data: &Data) -> Result<()> {
     if !PENDING.is_empty() {
         writeln!(
             page,
-            "\nNot run by this build yet, so that their pages, where there are any, and what guides quote of them are of an \
-             earlier one: {}.",
+            "\nNot run yet by the build of these results, so that their pages, where there are any, and what guides quote of \
+             them are of an earlier one: {}.",
             PENDING.join(", ")
         )?;
     }

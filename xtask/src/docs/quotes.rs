@@ -39,7 +39,7 @@ pub(super) fn updated(line: &str, data: &Data) -> Result<String> {
             rest = &rest[link.end..];
             continue;
         }
-        let values = find(link.title, data).with_context(|| format!("\"{}\"", link.title))?;
+        let values = find(link.title, text, data).with_context(|| format!("\"{}\"", link.title))?;
         let text = replaced(text, &values).with_context(|| format!("\"{}\"", link.title))?;
         out.push_str(&text);
         out.push_str(&rest[link.text_end..link.end]);
@@ -99,7 +99,8 @@ fn opening_bracket(before: &str) -> Option<usize> {
     None
 }
 
-fn find(title: &str, data: &Data) -> Result<Vec<Quoted>> {
+/// What the title names, for a link with this text.
+fn find(title: &str, text: &str, data: &Data) -> Result<Vec<Quoted>> {
     let parts: Vec<&str> = title.split(": ").collect();
     if let Some(comparison) = data.comparisons.get(parts[0]) {
         let [_, line, what] = parts[..] else {
@@ -124,7 +125,10 @@ fn find(title: &str, data: &Data) -> Result<Vec<Quoted>> {
         None => value.as_f64().map(|value| vec![value]),
     };
     let values: Vec<f64> = values.with_context(|| format!("{pointer} is no number"))?;
-    Ok(values.into_iter().map(share).collect())
+    // Such a value may be of any unit: only the sign says that a share is meant.
+    let is_share = text.contains('%');
+    let quoted = values.into_iter().map(|value| Quoted { value, is_share });
+    Ok(quoted.collect())
 }
 
 fn quoted(comparison: &Comparison, name: &str, what: &str) -> Result<Vec<Quoted>> {
@@ -185,7 +189,7 @@ fn ends(gain: &Gain) -> Vec<Quoted> {
 fn share(value: f64) -> Quoted {
     Quoted {
         value,
-        is_share: value.abs() <= 1.0,
+        is_share: true,
     }
 }
 
@@ -298,9 +302,10 @@ mod tests {
         assert_eq!(line("0.5555", "/a/0"), "0.1234");
         assert_eq!(line("+.1 [+.1, +.1]", "/a"), "+.1 [−.1, +.2]");
         assert_eq!(line("10.1 %", "/a/0"), "12.3 %");
-        assert_eq!(line("99", "/c/d"), "99");
+        assert_eq!(line("99 %", "/c/d"), "99 %");
+        assert_eq!(line("2", "/c/d"), "1");
         assert_eq!(line("1.000", "/c/d"), "0.991");
-        assert_eq!(line("31.3 ± 0.8", "/a"), "12.3 ± −5.0");
+        assert_eq!(line("1.3 s, 0.75 s", "/a"), "0.1 s, −0.05 s");
         assert_eq!(line("9.9 s", "/b"), "12.3 s");
         assert_eq!(line("**.99** and .1", "/a"), "**.12** and −.1");
         assert_eq!(line("12 of", "/b"), "12 of");

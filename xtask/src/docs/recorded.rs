@@ -2,7 +2,7 @@
 
 use super::data::Data;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,6 +37,11 @@ pub(super) fn page(data: &Data) -> Result<String> {
             page: guide,
             ..
         } = record;
+        let is_hash = commit.len() >= 7 && commit.chars().all(|c| c.is_ascii_hexdigit());
+        ensure!(
+            is_hash,
+            "{NAME}: {name}: expected a commit, but found {commit:?}"
+        );
         let guide = guide
             .strip_prefix("docs/")
             .map_or(format!("../../{guide}"), |path| format!("../{path}"));

@@ -115,7 +115,7 @@ struct SplitSection {
     first: Option<usize>,
     /// Only this split of the file, counted from 0.
     number: Option<usize>,
-    /// Rows that a split of the file names in neither part are searched in its test part.
+    /// Add rows that a split of the file names in neither part to its test part (distractors).
     #[serde(default)]
     distractors: bool,
     /// Test on rows or queries with this value (`column=value`).

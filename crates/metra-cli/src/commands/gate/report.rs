@@ -25,7 +25,7 @@ pub(super) struct Report {
     /// How many of the queries the candidate learned from, where it keeps that.
     seen_rows: Option<SeenRows>,
     gain: print::Row,
-    /// Other measures, which decide nothing.
+    /// Other measures; one that gets worse keeps the candidate back.
     beside: Vec<print::Row>,
     headroom: Headroom,
     /// Intervals of slices hold all together.
