@@ -41,11 +41,9 @@ def said(command, folder, *words, code=0):
 
 
 def test_the_gate_decides_as_the_command_does(command, folder, learned):
-    found = metra.gate("euclid", learned, X[HALF:], y[HALF:])
-    by_command = said(
-        command, folder, "gate", "--base", "euclid", "--candidate", "m.safetensors",
-        "--data", "held.npy", "--label", "held_y.npy",
-    )  # fmt: skip
+    found = metra.gate("euclid", learned, X[HALF:], y[HALF:], allow_worse_measures=True)
+    words = "gate --base euclid --candidate m.safetensors --data held.npy --label held_y.npy".split()
+    by_command = said(command, folder, *words, "--allow-worse-measures")
     assert found and found.decision == by_command["decision"] == "ship"
     assert found.exit_code == by_command["exit_code"] == 0
     assert found.words == by_command["words"]
@@ -59,6 +57,11 @@ def test_the_gate_decides_as_the_command_does(command, folder, learned):
     assert [r[1:] for r in found.regressions] == [
         (r["base"], r["candidate"]) for r in by_command["regressions"]
     ]
+    # First answers are lost, which is not to ship unless it is allowed.
+    kept_back = metra.gate("euclid", learned, X[HALF:], y[HALF:])
+    by_command = said(command, folder, *words, code=9)
+    assert not kept_back and kept_back.decision == by_command["decision"] == "worse measure"
+    assert "p@1" in repr(kept_back).split("WORSE")[1]
 
 
 def test_the_gain_is_that_of_two_evaluations(learned):
