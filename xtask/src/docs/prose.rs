@@ -58,13 +58,18 @@ pub(super) fn figures(prose: &str) -> Vec<String> {
         let length = rest[start..].find(|c| !is_part(c));
         let end = length.map_or(rest.len(), |length| start + length);
         let word = rest[start..end].trim_end_matches(['.', '-', '/']);
-        let number = word.trim_start_matches('-');
         let after = rest[end..].trim_start_matches(['\u{a0}', ' ']);
-        let is_number = number.parse::<f64>().is_ok();
+        let is_percent = after.starts_with('%') || after.starts_with("per cent");
+        // A range is two figures; a date or a version is none.
+        let numbers: Vec<&str> = word.split(['-', '/']).filter(|n| !n.is_empty()).collect();
+        let are_numbers = numbers.iter().all(|number| number.parse::<f64>().is_ok());
         // The level of all intervals is no result.
-        let is_level = number == "95" && after.starts_with('%');
-        if is_number && !is_level && (number.contains('.') || after.starts_with('%')) {
-            found.push(word.to_owned());
+        let is_level = word == "95" && is_percent;
+        if are_numbers && !is_level {
+            let figures = numbers
+                .into_iter()
+                .filter(|n| n.contains('.') || is_percent);
+            found.extend(figures.map(str::to_owned));
         }
         rest = &rest[end.max(at + 1)..];
     }
@@ -93,6 +98,11 @@ mod tests {
             figures("gains .5 and 0.25, 98 % of 10, −.3."),
             [".5", "0.25", "98", ".3"]
         );
+        assert_eq!(
+            figures("0.5-0.7, 97-98 %, 12 per cent"),
+            ["0.5", "0.7", "97", "98", "12"]
+        );
+        assert_eq!(figures("2026-11-18, 3/4, v0.5-rc"), none);
         assert_eq!(figures("Apache-2.0, v1.2.3, 1,797 × 64, 2.5.1, a.1"), none);
         assert_eq!(figures("[x](a_0.5.md) and 3 of 4, a 95 % interval"), none);
         let (_, findings) = updated(
