@@ -30,7 +30,6 @@ const PENDING: &[&str] = &[
     "covertype",
     "covertype_first_answer",
     "covertype_fresh",
-    "digits_fresh",
     "fashion_mnist",
     "prid2011",
     "prid450s",
