@@ -30,8 +30,6 @@ const PENDING: &[&str] = &[
     "covertype",
     "covertype_first_answer",
     "covertype_fresh",
-    "fashion_mnist",
-    "prid2011",
     "prid450s",
     "prid450s_fresh",
     "slr_compression",

@@ -275,7 +275,18 @@ impl ExperimentFile {
             "{} extends another file itself, which is one file too many",
             path.display()
         );
-        whole.extend(toml::from_str::<toml::Table>(text)?);
+        let own: toml::Table = toml::from_str(text)?;
+        if own.contains_key("data") {
+            // What was published and claimed was so of the other data.
+            whole.remove("claim");
+            let methods = whole.get_mut("method").and_then(toml::Value::as_array_mut);
+            for method in methods.into_iter().flatten() {
+                method
+                    .as_table_mut()
+                    .map(|method| method.remove("published"));
+            }
+        }
+        whole.extend(own);
         whole
             .try_into()
             .with_context(|| format!("with what {} adds", path.display()))
@@ -566,6 +577,10 @@ mod tests {
         assert_eq!((plan.name.as_str(), plan.methods.len()), ("fresh", 2));
         assert_eq!((plan.splitting.draws, plan.splitting.seed), (3, 7));
         assert_eq!(plan.subject.data, Some(folder.path().join("v.npy")));
+        assert!(!plan.methods[0].published.is_empty());
+        let other = format!("{text}[data]\nvectors = \"w.npy\"\nlabel = \"l.npy\"\n");
+        let plan = read(&file("other.toml", &other)).unwrap();
+        assert!(plan.methods[0].published.is_empty());
         let fewer = format!("methods = [\"euclid\"]\n{text}");
         let plan = read(&file("fewer.toml", &fewer)).unwrap();
         assert_eq!(plan.methods[0].method, "euclid");
