@@ -127,9 +127,12 @@ fn page(name: &str, comparison: &Comparison, data: &Data) -> String {
 
 /// A difference with its interval, as it may stand in Markdown.
 fn interval(gain: &Gain) -> String {
-    let ends = [gain.difference, gain.low, gain.high];
-    let [difference, low, high] = ends.map(|end| format!("{end:+.4}").replace('-', "−"));
+    let [difference, low, high] = [gain.difference, gain.low, gain.high].map(signed);
     format!("{difference} \\[{low}, {high}\\]")
+}
+
+fn signed(value: f64) -> String {
+    format!("{value:+.4}").replace('-', "−")
 }
 
 /// Comparisons of several builds are no comparison.

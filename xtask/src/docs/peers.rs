@@ -1,6 +1,7 @@
 //! How the learners stand beside those of other libraries, from the records of `benches/peers/learners`.
 
 use super::data::Data;
+use super::signed;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -74,8 +75,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Fits of a set that gave a map. Those that took long have one seed.
-fn fits(data: &Data, set: &str) -> Result<Vec<Fits>> {
+/// Fits that gave a map, set by set with what it is called. Those that took long have one seed.
+fn fits(data: &Data) -> Result<Vec<(&'static str, Vec<Fits>)>> {
     let value = data.others.get("peers").context("peers.json is missing")?;
     let records: Vec<Record> = serde_json::from_value(value.clone()).context("peers.json")?;
     let mut found: BTreeMap<String, BTreeMap<u32, Record>> = BTreeMap::new();
@@ -89,17 +90,15 @@ fn fits(data: &Data, set: &str) -> Result<Vec<Fits>> {
                 .strip_prefix("seed")
                 .and_then(|seed| seed.parse().ok()),
         };
-        if let Some(seed) = seed.filter(|_| prefix.starts_with(&format!("{set}/"))) {
-            found
-                .entry(prefix.to_owned())
-                .or_default()
-                .insert(seed, record);
+        if let Some(seed) = seed {
+            let seeds = found.entry(prefix.to_owned()).or_default();
+            seeds.insert(seed, record);
         }
     }
-    let mut all = Vec::new();
+    let mut all: BTreeMap<String, Vec<Fits>> = BTreeMap::new();
     for (prefix, seeds) in found {
         let parts: Vec<&str> = prefix.split('/').collect();
-        let [_, input, library, name] = parts[..] else {
+        let [set, input, library, name] = parts[..] else {
             continue;
         };
         let quality = seeds.values().map(|record| {
@@ -113,7 +112,7 @@ fn fits(data: &Data, set: &str) -> Result<Vec<Fits>> {
             Some(rank) => format!("{rank} principal components"),
             None => "all columns".to_owned(),
         };
-        all.push(Fits {
+        all.entry(set.to_owned()).or_default().push(Fits {
             name: name.to_owned(),
             library: library.to_owned(),
             input,
@@ -122,7 +121,8 @@ fn fits(data: &Data, set: &str) -> Result<Vec<Fits>> {
             peak: seeds.values().next().and_then(|record| record.peak),
         });
     }
-    Ok(all)
+    let named = SETS.map(|(set, about)| (about, all.remove(set).unwrap_or_default()));
+    Ok(named.into())
 }
 
 fn best(fits: &[Fits], ours: bool, of: Of) -> Option<&Fits> {
@@ -133,8 +133,7 @@ fn best(fits: &[Fits], ours: bool, of: Of) -> Option<&Fits> {
 
 /// Where another library is ahead of the best of ours, in words.
 pub(super) fn behind(page: &mut String, data: &Data) -> Result<()> {
-    for (set, about) in SETS {
-        let fits = fits(data, set)?;
+    for (about, fits) in fits(data)? {
         let measures: [(&str, Of); 2] = [("mAP", |q| q.map), ("P@1", |q| q.p_at_1)];
         for (measure, of) in measures {
             let (Some(ours), Some(other)) = (best(&fits, true, of), best(&fits, false, of)) else {
@@ -194,8 +193,7 @@ fn dear_adapters(page: &mut String, data: &Data) -> Result<()> {
 pub(super) fn table(page: &mut String, data: &Data) -> Result<()> {
     let mut seeds = 0;
     let mut body = String::new();
-    for (set, about) in SETS {
-        let fits = fits(data, set)?;
+    for (about, fits) in fits(data)? {
         let map: Of = |q| q.map;
         let (Some(ours), Some(other)) = (best(&fits, true, map), best(&fits, false, map)) else {
             continue;
@@ -291,7 +289,8 @@ pub(super) fn adapters(page: &mut String, data: &Data) -> Result<()> {
         "\n## Adapters of text embeddings\n\n\
          nDCG@10, means over {} draws of test queries, with the gain over cosine and its 95 % interval over the draws, which overlap, so that it is somewhat narrow; \
          the last columns are queries none of whose relevant items training had seen, and CPU seconds of all that is \
-         tried. All learn from the same queries and are judged by the same code. Made by `python benches/peers/adapters.py \
+         tried, ours with choosing on validation queries and the others' without. All are given the same queries and judged by \
+         the same code. Made by `python benches/peers/adapters.py \
          METRA docs/results/data/adapters.json`, which says what each of them is; {}.",
         found.seeds,
         versions.join(", ")
@@ -343,8 +342,4 @@ fn paired(ours: &[f64], other: &[f64]) -> (f64, String) {
     let error = (squares / free as f64 / differences.len() as f64).sqrt();
     let (low, high) = (signed(middle - t * error), signed(middle + t * error));
     (middle, format!(" \\[{low}, {high}\\]"))
-}
-
-fn signed(value: f64) -> String {
-    format!("{value:+.4}").replace('-', "−")
 }

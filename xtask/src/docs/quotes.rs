@@ -35,13 +35,13 @@ pub(super) fn updated(line: &str, data: &Data) -> Result<String> {
         let text = &rest[link.text_start..link.text_end];
         let source = link.title.split(": ").next().unwrap_or_default();
         if PENDING.contains(&source) {
-            out.push_str(&rest[link.text_start..link.end]);
-            rest = &rest[link.end..];
-            continue;
+            out.push_str(text);
+        } else {
+            let text = find(link.title, text, data)
+                .and_then(|values| replaced(text, &values))
+                .with_context(|| format!("\"{}\"", link.title))?;
+            out.push_str(&text);
         }
-        let values = find(link.title, text, data).with_context(|| format!("\"{}\"", link.title))?;
-        let text = replaced(text, &values).with_context(|| format!("\"{}\"", link.title))?;
-        out.push_str(&text);
         out.push_str(&rest[link.text_end..link.end]);
         rest = &rest[link.end..];
     }
