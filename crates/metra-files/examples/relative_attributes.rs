@@ -4,7 +4,7 @@
 //! `cargo run -p metra-files --example relative_attributes -- FOLDER SET [SCHEME …]`
 //!
 //! FOLDER holds SET.parquet (columns `vector`, `label`) and SET.splits.json; the classes' orderings
-//! are in examples/orderings/SET.txt. This made docs/results/relative_attributes.md.
+//! are in examples/orderings/SET.txt. This made docs/decisions/relative-attribute-constraints.md.
 
 use metra::evaluate::{Empty, GradeGain, Measure, Ties};
 use metra::experiment::{

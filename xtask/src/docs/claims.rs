@@ -243,3 +243,38 @@ fn row(page: &mut String, name: &str, claim: &ClaimOutcome, data: &Data) -> Resu
 fn difference(claim: &ClaimOutcome) -> String {
     claim.gain.as_ref().map_or(String::new(), interval)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of a paper: reproduced, not reproduced, undecided, not tried.
+    fn counted(page: &str, paper: &str) -> Vec<usize> {
+        let start = format!("| {paper} | ");
+        let row = page.lines().find_map(|line| line.strip_prefix(&start));
+        let cells = row.unwrap().trim_end_matches(" |").split(" | ");
+        cells.map(|cell| cell.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn findings_are_counted_once_whatever_is_on_newly_drawn_parts() {
+        let root = crate::repository_root().unwrap();
+        let mut data = Data::read(&root).unwrap();
+        let before = page(&root, &data).unwrap();
+        let (name, claim) = first_parts(&data)
+            .find_map(|(name, comparison)| {
+                let claims = &comparison.results.claims;
+                let found = claims.iter().position(|c| {
+                    c.finding == Finding::Reproduced && paper_of(&c.source) == "WARCA"
+                });
+                Some((name.clone(), found?))
+            })
+            .unwrap();
+        let comparison = data.comparisons.get_mut(&name).unwrap();
+        comparison.results.claims[claim].finding = Finding::Undecided;
+        let after = page(&root, &data).unwrap();
+        let [b, a] = [&before, &after].map(|page| counted(page, "WARCA"));
+        assert_eq!((b[0] - 1, b[1], b[2] + 1, b[3]), (a[0], a[1], a[2], a[3]));
+        assert_eq!(counted(&before, "SLR"), counted(&after, "SLR"));
+    }
+}

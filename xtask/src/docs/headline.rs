@@ -144,8 +144,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
     let mut page = String::from(
         "# Results\n\n\
          Figures here and in the guides come from the files in [data](data) and are written by `cargo xtask docs`; CI fails \
-         where a document and its file differ. Not compared with a file are [peers](peers.md), which its script writes from \
-         the same records, and [relative attributes](relative_attributes.md). Settings were chosen on validation parts; what \
+         where a document and its file differ. Settings were chosen on validation parts; what \
          was settled after test parts had been seen is said on each page, and where it matters newly drawn parts are \
          beside it. Intervals are of 95 %.\n\n## Where it is behind\n\n",
     );
@@ -158,8 +157,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
         "\n## More\n\n\
          - [Claims of the four papers](claims.md): reproduced, not reproduced, undecided or not tried, with an interval where it is about the order of two methods.\n\
          - [Quality by bytes of an item](codes.md), [speed](performance.md), [beside other software](peers.md) with all that was \
-         tried, [classes without training rows](zero_shot.md), [relative attributes: which constraints were \
-         tried](relative_attributes.md).\n\
+         tried, [classes without training rows](zero_shot.md).\n\
          - [Figures of single commands](recorded.md) that guides quote.\n\
          - [Which method when](../guide/choosing.md) says what follows from all this; [where the data come \
          from](../../experiments/data/README.md).\n",
@@ -321,5 +319,56 @@ fn seconds(value: f64) -> String {
         format!("{:.0} ms", 1000.0 * value)
     } else {
         format!("{value:.1} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> Data {
+        Data::read(&crate::repository_root().unwrap()).unwrap()
+    }
+
+    fn is_told(data: &Data) -> bool {
+        let mut page = String::new();
+        behind(&mut page, &shown(data), data).unwrap();
+        page.contains("[clinc150](clinc150.md)")
+    }
+
+    #[test]
+    fn a_measure_that_fell_is_told_first() {
+        let mut data = data();
+        assert!(!is_told(&data));
+        let results = &mut data.comparisons.get_mut("clinc150").unwrap().results;
+        let best = results.best.clone();
+        let line = results.lines.iter_mut().find(|line| line.name == best);
+        let gains = &mut line.unwrap().against_base;
+        let gain = gains.iter_mut().find(|gain| gain.measure != "map").unwrap();
+        gain.evidence = Evidence::Worse;
+        assert!(is_told(&data));
+        let page = page(&data).unwrap();
+        assert!(page.find("clinc150.md").unwrap() < page.find("## In one look").unwrap());
+    }
+
+    #[test]
+    fn a_base_that_is_best_is_told() {
+        let mut data = data();
+        let results = &mut data.comparisons.get_mut("clinc150").unwrap().results;
+        results.best = results.base.clone();
+        assert!(is_told(&data));
+    }
+
+    #[test]
+    fn every_task_is_a_known_comparison() {
+        let data = data();
+        for task in TASKS {
+            let known = data.comparisons.contains_key(task.comparison);
+            assert!(
+                known || PENDING.contains(&task.comparison),
+                "{}",
+                task.comparison
+            );
+        }
     }
 }

@@ -343,3 +343,58 @@ fn paired(ours: &[f64], other: &[f64]) -> (f64, String) {
     let (low, high) = (signed(middle - t * error), signed(middle + t * error));
     (middle, format!(" \\[{low}, {high}\\]"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fit(key: &str, map: f64, cpu: f64) -> serde_json::Value {
+        json!({"key": key, "cpu": cpu, "quality": {"cosine": {"map": map, "p@1": 0.5}}})
+    }
+
+    #[test]
+    fn a_better_peer_is_told_with_its_interval() {
+        let mut data = Data::default();
+        let records = json!([
+            fit("digits/all/metra/Lda/fit", 0.8, 1.0),
+            fit("digits/all/metra/Lda/seed2", 0.7, 3.0),
+            fit("digits/all/torch/Loss/fit", 0.9, 1.0),
+            fit("digits/all/torch/Loss/seed2", 0.9, 1.0),
+            fit("digits/all/as they are/Cosine/fit", 0.99, 0.0),
+            json!({"key": "digits/all/torch/Stopped/fit", "cpu": null}),
+        ]);
+        data.others.insert("peers".to_owned(), records);
+        let mut page = String::new();
+        behind(&mut page, &data).unwrap();
+        assert_eq!(page.lines().count(), 1, "P@1 is equal: {page}");
+        // Differences of -.1 and -.2: their mean less 12.706 times the standard error .05.
+        assert!(page.contains("−0.1500 \\[−0.7853, +0.4853\\]"), "{page}");
+        page.clear();
+        table(&mut page, &data).unwrap();
+        assert!(page.contains("means over 2 seeds"));
+        assert!(page.contains("| Lda on all columns | 0.7500 | 0.5000 | 2.00 s |"));
+        assert!(!page.contains("Cosine"), "what learns nothing is no peer");
+    }
+
+    #[test]
+    fn a_dear_adapter_is_told() {
+        let line = |library: &str, ndcg: f64, cpu: f64| json!({"library": library, "ndcg@10": [ndcg], "unseen": [null], "cpu": [cpu]});
+        let dear = |cpu: f64| {
+            let lines = json!({
+                "cosine": line("as they are", 0.1, 0.0),
+                "ours": line("metra", 0.6, cpu),
+                "theirs": line("other", 0.5, 1.0),
+            });
+            let set = json!({"queries": 2, "items": 3, "lines": lines});
+            let found = json!({"seeds": 1, "versions": {}, "sets": {"S": set}});
+            let mut data = Data::default();
+            data.others.insert("adapters".to_owned(), found);
+            let mut page = String::new();
+            dear_adapters(&mut page, &data).unwrap();
+            page
+        };
+        assert!(dear(5.1).contains("ours takes 5.1 CPU seconds"));
+        assert_eq!(dear(4.9), "");
+    }
+}

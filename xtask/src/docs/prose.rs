@@ -44,7 +44,12 @@ pub(super) fn updated(path: &str, text: &str, data: &Data) -> (String, Vec<Findi
     (out, findings)
 }
 
-/// Numbers with decimals, and per cents.
+/// Units of time, memory and speed: a whole number of them is a figure too.
+const UNITS: [&str; 14] = [
+    "s", "ms", "µs", "min", "CPU", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "GFLOP", "TFLOP",
+];
+
+/// Numbers with decimals, per cents, and whole numbers of seconds, bytes and the like.
 pub(super) fn figures(prose: &str) -> Vec<String> {
     let prose = without_targets(prose);
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
@@ -60,6 +65,8 @@ pub(super) fn figures(prose: &str) -> Vec<String> {
         let word = rest[start..end].trim_end_matches(['.', '-', '/']);
         let after = rest[end..].trim_start_matches(['\u{a0}', ' ']);
         let is_percent = after.starts_with('%') || after.starts_with("per cent");
+        let unit = after.split(|c: char| !c.is_alphabetic()).next();
+        let has_unit = unit.is_some_and(|unit| UNITS.contains(&unit));
         // A range is two figures; a date or a version is none.
         let numbers: Vec<&str> = word.split(['-', '/']).filter(|n| !n.is_empty()).collect();
         let are_numbers = numbers.iter().all(|number| number.parse::<f64>().is_ok());
@@ -68,7 +75,7 @@ pub(super) fn figures(prose: &str) -> Vec<String> {
         if are_numbers && !is_level {
             let figures = numbers
                 .into_iter()
-                .filter(|n| n.contains('.') || is_percent);
+                .filter(|n| n.contains('.') || is_percent || has_unit);
             found.extend(figures.map(str::to_owned));
         }
         rest = &rest[end.max(at + 1)..];
@@ -102,6 +109,11 @@ mod tests {
             figures("0.5-0.7, 97-98 %, 12 per cent"),
             ["0.5", "0.7", "97", "98", "12"]
         );
+        assert_eq!(
+            figures("12 s, 40-50 MB and 3 CPU seconds, 7\u{a0}µs"),
+            ["12", "40", "50", "3", "7"]
+        );
+        assert_eq!(figures("4 splits, 3 MBits, 2 sets, 12 × 12"), none);
         assert_eq!(figures("2026-11-18, 3/4, v0.5-rc"), none);
         assert_eq!(figures("Apache-2.0, v1.2.3, 1,797 × 64, 2.5.1, a.1"), none);
         assert_eq!(figures("[x](a_0.5.md) and 3 of 4, a 95 % interval"), none);

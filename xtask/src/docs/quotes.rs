@@ -8,7 +8,8 @@
 //! measure (the mean; of two numbers, mean and deviation), `MEASURE gain` (difference and ends of its interval), a part of
 //! the queries such as `unseen items`, with ` gain` or without, `cpu` (seconds of one fit), `memory` (MiB) or a
 //! fact that the learner reports; or the second
-//! is `A > B`, a claim, and the third its measure. For any other file the second part is a JSON pointer.
+//! is `A > B`, a claim, and the third its measure. For any other file the second part is a JSON pointer, in which an entry of
+//! a list is named by its `name`: a place in a list would be another entry's after the next run.
 //!
 //! The numbers in the text are replaced in order, each in the form that it has: sign, leading zero, decimals, per cent.
 
@@ -17,6 +18,7 @@ use super::data::{Comparison, Data};
 
 use anyhow::{Context, Result, bail, ensure};
 use metra::experiment::compare::{Gain, Line};
+use serde_json::Value;
 
 /// A value to be written.
 #[derive(Clone, Copy)]
@@ -117,9 +119,7 @@ fn find(title: &str, text: &str, data: &Data) -> Result<Vec<Quoted>> {
     let [_, pointer] = parts[..] else {
         bail!("expected the name of a file and a JSON pointer");
     };
-    let value = other
-        .pointer(pointer)
-        .with_context(|| format!("{pointer} is not in it"))?;
+    let value = pointed(other, pointer).with_context(|| format!("{pointer} is not in it"))?;
     let values = match value.as_array() {
         Some(values) => values.iter().map(|value| value.as_f64()).collect(),
         None => value.as_f64().map(|value| vec![value]),
@@ -129,6 +129,23 @@ fn find(title: &str, text: &str, data: &Data) -> Result<Vec<Quoted>> {
     let is_share = text.contains('%');
     let quoted = values.into_iter().map(|value| Quoted { value, is_share });
     Ok(quoted.collect())
+}
+
+/// What a JSON pointer names; in a list of named entries, by the one name.
+fn pointed<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
+    let parts = pointer.strip_prefix('/')?.split('/');
+    parts.fold(Some(value), |value, part| {
+        let value = value?;
+        let entries = value.as_array().filter(|entries| {
+            let mut entries = entries.iter();
+            entries.any(|entry| entry.get("name").is_some())
+        });
+        let Some(entries) = entries else {
+            return value.pointer(&format!("/{part}"));
+        };
+        let mut named = entries.iter().filter(|entry| entry["name"] == part);
+        named.next().filter(|_| named.next().is_none())
+    })
 }
 
 fn quoted(comparison: &Comparison, name: &str, what: &str) -> Result<Vec<Quoted>> {
@@ -284,7 +301,8 @@ mod tests {
 
     fn data() -> Data {
         let mut data = Data::default();
-        let value = serde_json::json!({"a": [0.1234, -0.05, 0.2], "b": 12.34, "c": {"d": 0.991}});
+        let value = serde_json::json!({"a": [0.1234, -0.05, 0.2], "b": 12.34, "c": {"d": 0.991},
+            "e": [{"name": "x, 2", "f": 7}, {"name": "y"}, {"name": "y"}]});
         data.others.insert("bench".to_owned(), value);
         data
     }
@@ -309,6 +327,7 @@ mod tests {
         assert_eq!(line("9.9 s", "/b"), "12.3 s");
         assert_eq!(line("**.99** and .1", "/a"), "**.12** and −.1");
         assert_eq!(line("12 of", "/b"), "12 of");
+        assert_eq!(line("1", "/e/x, 2/f"), "7");
         assert_eq!(removed("a [.5](b.md \"bench: /b\") .7"), "a [ .7");
     }
 
@@ -321,6 +340,8 @@ mod tests {
         assert!(error("benches: /b").contains("bench"));
         assert!(error("bench: /z").contains("/z is not in it"));
         assert!(error("bench: /c").contains("no number"));
+        assert!(error("bench: /e/0/f").contains("/e/0/f is not in it"));
+        assert!(error("bench: /e/y/f").contains("/e/y/f is not in it"));
         let many = updated("[1, 2 and 3](a.md \"bench: /b\")", &data());
         assert!(format!("{:#}", many.unwrap_err()).contains("more numbers"));
     }

@@ -6,7 +6,7 @@
 //! in the primal (Chapelle & Keerthi 2010). Departs from the slides: the loss is a mean, not a sum,
 //! and the vectors are scaled to unit mean squared distance from their mean, so that λ means the
 //! same on any data; the slides do not say how they draw quadruplets, so schemes are offered; why
-//! the default is what it is stands in docs/results/relative_attributes.md.
+//! the default is what it is stands in docs/decisions/relative-attribute-constraints.md.
 
 use super::coordinates::Coordinates;
 use super::hinge::Hinge;
