@@ -33,7 +33,6 @@ const PENDING: &[&str] = &[
     "prid450s",
     "prid450s_fresh",
     "slr_compression",
-    "viper",
     "viper_fresh",
     "viper_mdf76",
 ];
