@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 
 pub use bench::bench;
 pub use codes::codes;
+pub use dist::{dist, release_check};
 pub use docs::docs;
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
@@ -20,6 +21,7 @@ mod bench;
 mod codes;
 mod data_files;
 mod dependencies;
+mod dist;
 mod docs;
 mod golden;
 mod layering;

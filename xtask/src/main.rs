@@ -5,7 +5,9 @@
 //! `cargo xtask reproduce NAME|all` runs experiments again, `cargo xtask codes NAME|all` measures quality by bytes of an
 //! item, and `cargo xtask bench` runs the benches: each writes its results in docs/results/data, and the pages;
 //! `cargo xtask docs` writes all pages and quotations of results from that folder; with `--check` it fails where a page
-//! differs from it or has a figure that is nowhere.
+//! differs from it or has a figure that is nowhere;
+//! `cargo xtask dist` makes all files of a release in target/dist (`--command PATH` packs a program that is built already),
+//! and `cargo xtask release-check [TAG]` fails while something stands in the way of publishing them.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -35,14 +37,18 @@ fn main() -> Result<ExitCode> {
         ["bench", "--check", "--python", python] => bench(true, Some(python)),
         ["codes", name] => codes(name, None),
         ["codes", name, "--command", path] => codes(name, Some(path)),
+        ["dist"] => dist(None),
+        ["dist", "--command", path] => dist(Some(path)),
+        ["release-check"] => release_check(None),
+        ["release-check", tag] => release_check(Some(tag)),
         ["docs"] => report("docs", &xtask::docs(&xtask::repository_root()?, false)?),
         ["docs", "--check"] => report("docs", &xtask::docs(&xtask::repository_root()?, true)?),
         ["reproduce", name] => reproduce(name, None),
         ["reproduce", name, "--command", path] => reproduce(name, Some(path)),
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]`, `docs [--check]`, `reproduce NAME|all [--command PATH]`, `codes NAME|all [--command PATH]` or \
-             `bench [--check] [--python PATH]`, but found the arguments {arguments:?}"
+             [--command PATH]`, `docs [--check]`, `reproduce NAME|all [--command PATH]`, `codes NAME|all [--command PATH]`, \
+             `bench [--check] [--python PATH]`, `dist [--command PATH]` or `release-check [TAG]`, but found the arguments {arguments:?}"
         ),
     }
 }
@@ -61,6 +67,19 @@ fn golden(options: &[&str]) -> Result<ExitCode> {
     let differences = xtask::golden(&xtask::repository_root()?, what, command)?;
     let summary = format!("golden: {} differences", differences.len());
     list(&differences, &summary)
+}
+
+fn dist(built: Option<&str>) -> Result<ExitCode> {
+    let root = xtask::repository_root()?;
+    let built = built.map(std::path::absolute).transpose()?;
+    let sums = xtask::dist(&root, &root.join("target/dist"), built.as_deref())?;
+    write!(std::io::stdout().lock(), "{sums}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn release_check(tag: Option<&str>) -> Result<ExitCode> {
+    let findings = xtask::release_check(&xtask::repository_root()?, tag)?;
+    report("release-check", &findings)
 }
 
 fn codes(name: &str, command: Option<&str>) -> Result<ExitCode> {
