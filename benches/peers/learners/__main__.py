@@ -4,7 +4,8 @@ Digits, MNIST 5,000, CLINC150 and Fashion-MNIST; the same splits, settings chose
 same measures by the same code; one fit at a time, each in a process of its own on one thread. Run
 from the repository root by an interpreter that has metra:
 
-    python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md
+    python benches/peers/learners --output target/peers/results.jsonl --data docs/results/data/peers.json
+    python benches/peers/learners/page.py
 
 What has been measured is kept in the file of `--output`, line by line, so that a run that was
 interrupted goes on. Environments of the peers are made beside it from the files of requirements
@@ -24,7 +25,6 @@ import numpy as np
 import race
 from environments import Environments
 from methods import CURRENT, METHODS, inputs, settings
-from page import write_page
 
 SETS = ("digits", "mnist5000", "clinc150", "fashion_mnist")
 SCORES = ("euclid", "cosine")
@@ -220,7 +220,7 @@ class Bench:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True, help="file of results, JSON lines")
-    parser.add_argument("--page", type=Path, help="write what has been measured as a page")
+    parser.add_argument("--data", type=Path, help="write what has been measured, for page.py")
     parser.add_argument("--sets", default=",".join(SETS), help="some of " + ", ".join(SETS))
     parser.add_argument("--methods", help="only these, such as Warca,LMNN")
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH",
@@ -261,12 +261,38 @@ def main() -> None:
                         again.repeat(method, kind, arguments.repeat_seconds)
         if wanted is None:
             race.run(bench)
-    if arguments.page is not None:
-        write_page(arguments.page, results.found, work)
-        data = arguments.page.parent / "data" / f"{arguments.page.stem}.json"
-        data.parent.mkdir(exist_ok=True)
+    if arguments.data is not None:
+        compare_with_best(results.found, work)
         records = ",\n".join(json.dumps(record) for record in results.found.values())
-        data.write_text(f"[\n{records}\n]\n")
+        arguments.data.write_text(f"[\n{records}\n]\n")
+
+
+def compare_with_best(found: dict[str, dict[str, Any]], work: Path) -> None:
+    """Give each first fit its mAP less that of the set's best, with the ends of the interval."""
+    import metra
+
+    def precisions(key: str) -> Any:
+        name, kind, library, method, _ = key.split("/")
+        path = work / f"{name}.{kind}.{library}.{method}.ap.npy"
+        return np.load(path) if path.exists() else None
+
+    def quality(key: str) -> float:
+        seeds = [record["quality"][record["score"]]["map"] for other, record in found.items()
+                 if other == key or other.startswith(key.removesuffix("fit") + "seed")
+                 if record.get("quality")]
+        return float(np.mean(seeds))
+
+    for name in SETS:
+        fits = [key for key, record in found.items()
+                if key.startswith(f"{name}/") and key.endswith("/fit") and record.get("quality")]
+        if not fits:
+            continue
+        best = precisions(max(fits, key=quality))
+        for key in fits:
+            own = precisions(key)
+            if own is not None and best is not None:
+                less = metra.bootstrap(best[0], own[0], clusters=best[1].astype(int))
+                found[key]["less_best"] = [less["difference"], less["low"], less["high"]]
 
 
 if __name__ == "__main__":

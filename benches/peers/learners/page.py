@@ -1,16 +1,23 @@
-"""The page of results, written from the records alone."""
+"""The page docs/results/peers.md, written from docs/results/data/peers.json alone.
+
+    python benches/peers/learners/page.py            writes it
+    python benches/peers/learners/page.py --check    fails if it is not as it would be written
+"""
 
 from __future__ import annotations
 
+import json
+import statistics
+import sys
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from methods import METHODS, TWINS, settings
 from race import OURS, PEER, Race, Runner
 
 Record = dict[str, Any]
+
+RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results"
 
 TITLES = {
     "digits": "Digits (scikit-learn's)",
@@ -28,19 +35,23 @@ OPENING = """# Learners beside their peers
 
 The learners of the Python package beside metric-learn, scikit-learn and pytorch-metric-learning:
 quality, CPU seconds and peak memory of one fit, on the same rows, with settings chosen on the same
-validation rows and judged by the same code (`metra.evaluate`). Made by this command, run by an
-interpreter that has metra, with `METRA_DATA` naming the folder that holds CLINC150 and Fashion-MNIST.
-The records behind it are in [data/peers.json](data/peers.json):
+validation rows and judged by the same code (`metra.evaluate`). The records behind it are in
+[data/peers.json](data/peers.json); they are made by the first of these commands, run by an interpreter
+that has metra, with `METRA_DATA` naming the folder that holds CLINC150 and Fashion-MNIST, and this page
+by the second:
 
 ```
-python benches/peers/learners --output target/peers/results.jsonl --page docs/results/peers.md
+python benches/peers/learners --output target/peers/results.jsonl --data docs/results/data/peers.json
+python benches/peers/learners/page.py
 ```
 """
 METHOD = """## How it was measured
 
 - **Splits.** Digits and MNIST: 30 % of the rows, class by class, are judged. CLINC150 and
-  Fashion-MNIST: their own splits. Of each training part 20 % of the rows, class by class, are the validation part. One
-  split a set, one seed: differences of .01 are within what another split would change.
+  Fashion-MNIST: their own splits. Of each training part 20 % of the rows, class by class, are the validation part.
+- **Seeds.** Settings are chosen with the first seed; the fit is then repeated with four more, each with
+  draws of its own and, on Digits and MNIST, with parts of its own. mAP, P@1 and CPU seconds are means, with
+  the standard deviation of mAP. Fits that took longer than 40 CPU seconds have one seed and no deviation.
 - **Settings.** Three settings a method, tried on the training part without the validation part;
   that of the highest validation mAP by Euclid or cosine, with that score, was fitted once more on
   the whole training part and judged on the test part. No method stopped early on validation rows,
@@ -108,16 +119,20 @@ def limit(record: Record, stage: str) -> str:
 
 
 class Line:
-    """A final fit: one line of a table."""
+    """The final fits of one method on one input, seed by seed: one line of a table."""
 
-    def __init__(self, key: str, record: Record, work: Path) -> None:
+    def __init__(self, key: str, found: dict[str, Record]) -> None:
         self.set, self.input, self.library, self.name, _ = key.split("/")
-        self.record = record
-        quality = record.get("quality", {}).get(record["score"])
-        self.map = quality["map"] if quality else -1.0
-        self.first = quality["p@1"] if quality else -1.0
-        path = work / f"{self.set}.{self.input}.{self.library}.{self.name}.ap.npy"
-        self.precisions = np.load(path) if path.exists() and quality else None
+        prefix = key.removesuffix("fit")
+        self.record = found[key]
+        seeds = [record for other, record in found.items() if other.startswith(prefix + "seed")]
+        self.fits = [self.record, *seeds]
+        measured = [fit["quality"][self.record["score"]] for fit in self.fits if fit.get("quality")]
+        self.maps = [quality["map"] for quality in measured]
+        self.map = statistics.mean(self.maps) if measured else -1.0
+        self.first = statistics.mean(quality["p@1"] for quality in measured) if measured else -1.0
+        # Closed forms and the vectors as they are have no draws: on one split their seeds are equal.
+        self.deviation = statistics.stdev(self.maps) if len(measured) > 1 else None
 
     @property
     def label(self) -> str:
@@ -128,22 +143,22 @@ class Line:
     def place(self) -> str:
         return f"{self.label} on {input_name(self.input)}"
 
-    def level_with(self, other: Line) -> bool:
-        """Whether the 95 % interval of the difference in mAP holds 0."""
-        import metra
+    @property
+    def level_with_best(self) -> bool:
+        """Whether the interval of the difference from the set's best holds 0, by the first seed's queries."""
+        interval = self.record.get("less_best")
+        return interval is not None and interval[1] <= 0 <= interval[2]
 
-        if self.precisions is None or other.precisions is None:
-            return False
-        found = metra.bootstrap(
-            other.precisions[0], self.precisions[0], clusters=other.precisions[1].astype(int)
-        )
-        return bool(found["verdict"] == "no evidence")
+    @property
+    def cpu(self) -> float | None:
+        times = [fit["cpu"] for fit in self.fits if fit.get("cpu") is not None]
+        return statistics.mean(times) if times else None
 
     def cost(self) -> tuple[str, str]:
         record = self.record
         if self.library == "as they are":
             return "", ""
-        time = "" if record["cpu"] is None else seconds(record["cpu"])
+        time = "" if self.cpu is None else seconds(self.cpu)
         if record["stopped"] is not None:
             time = limit(record, "fit")
             if record["evaluations"]:
@@ -166,7 +181,9 @@ def table(lines: list[Line]) -> list[str]:
         )
         if line is best:
             quality = f"**{quality}**"
-        elif line.level_with(best):
+        if line.deviation:
+            quality += f" ± {number(line.deviation)}"
+        if line is not best and line.level_with_best:
             quality += " ≈"
         if line.first == top:
             first = f"**{first}**"
@@ -188,14 +205,14 @@ def twins(lines: list[Line]) -> list[str]:
                     continue
                 if (theirs.name, theirs.library) != (twin, other) or min(theirs.map, mine.map) < 0:
                     continue
-                if None in (mine.record["cpu"], theirs.record["cpu"]):
+                if mine.cpu is None or theirs.cpu is None:
                     continue
                 ahead = [
                     words
                     for words, less in (
                         ("mAP", mine.map < theirs.map),
                         ("P@1", mine.first < theirs.first),
-                        ("CPU seconds", mine.record["cpu"] > theirs.record["cpu"]),
+                        ("CPU seconds", mine.cpu > theirs.cpu),
                         ("peak memory", mine.record["peak"] > theirs.record["peak"]),
                     )
                     if less
@@ -219,14 +236,11 @@ def summary(lines: list[Line]) -> list[str]:
         f"{line.place} by P@1 ({number(line.first)})" for line in peers if line.first > first.first
     ]
     peer = max(peers, key=lambda line: line.map)
-    level = peer.level_with(best) or best.level_with(peer)
-    words = "cannot be told from metra's best" if level else "differs from metra's best"
     return [
         f"- **Ahead of metra's best** (mAP {number(best.map)}: {best.place}; P@1 "
         f"{number(first.first)}: {first.place}): {'; '.join(ahead) or 'none'}.",
         *twins(lines),
-        f"- **Best of the others** by mAP: {peer.place}, {number(peer.map)}; on these queries it "
-        f"{words} (paired bootstrap over classes, 95 %).",
+        f"- **Best of the others** by mAP: {peer.place}, {number(peer.map)}.",
     ]
 
 
@@ -238,14 +252,19 @@ def stopped(name: str, found: dict[str, Record]) -> list[str]:
             continue
         _, kind, library, method, stage = key.split("/")
         fit = found[key.rsplit("/", 1)[0] + "/fit"]
-        words = limit({**fit, **record}, "fit" if stage == "fit" else "trial")
+        words = limit({**fit, **record}, "fit" if stage == "fit" or stage.startswith("seed") else "trial")
         reached = (
             f"judged with the best map of {record['evaluations']} steps"
             if "quality" in record
             else "nothing to judge"
         )
         rest = "; its other settings were not tried" if stage == "trial0" else ""
-        what = "the fit" if stage == "fit" else f"trial of {said(record['settings'])}"
+        seed = stage.removeprefix("seed") if stage.startswith("seed") else None
+        what = (
+            "the fit" if stage == "fit"
+            else f"the fit of seed {seed}" if seed
+            else f"trial of {said(record['settings'])}"
+        )
         place = f"{method} ({library}) on {input_name(kind)}"
         out.append(f"- {place}, {what}: {words}, {reached}{rest}.")
     return out
@@ -303,12 +322,12 @@ def measured(race: Race, runner: Runner) -> str:
     return f"{seconds(race.seconds(runner))} ({seconds(low)} to {seconds(high)}; {about})"
 
 
-def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
-    """Write all sets that have final fits."""
+def page(found: dict[str, Record]) -> str:
+    """All sets that have final fits."""
     out = [OPENING, *times_to_quality(found), ""]
     versions: dict[str, str] = {}
     for name, title in TITLES.items():
-        lines = [Line(key, record, work) for key, record in found.items()
+        lines = [Line(key, found) for key in found
                  if key.startswith(name + "/") and key.endswith("/fit")]
         if {line.library for line in lines} <= {"as they are"}:
             continue  # Not measured yet.
@@ -326,7 +345,8 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
             "",
             *table(lines),
             "",
-            "Bold: the highest. ≈: by mAP it cannot be told from the best.",
+            "Bold: the highest. ≈: the 95 % interval of its mAP less that of the best holds 0, by the queries "
+            "of the first seed (paired, resampled by class).",
             "",
         ]
         ended = stopped(name, found)
@@ -361,4 +381,18 @@ def write_page(path: Path, found: dict[str, Record], work: Path) -> None:
         "scikit-learn 1.9.1 (see the files of requirements beside the script).",
         "",
     ]
-    path.write_text("\n".join(out))
+    return "\n".join(out)
+
+
+def main() -> None:
+    records = json.loads((RESULTS / "data" / "peers.json").read_text())
+    text = page({record["key"]: record for record in records})
+    path = RESULTS / "peers.md"
+    if "--check" not in sys.argv[1:]:
+        path.write_text(text)
+    elif path.read_text() != text:
+        sys.exit("docs/results/peers.md differs from its data; python benches/peers/learners/page.py writes it")
+
+
+if __name__ == "__main__":
+    main()

@@ -30,11 +30,9 @@ const PENDING: &[&str] = &[
     "covertype",
     "covertype_first_answer",
     "covertype_fresh",
-    "prid450s",
     "prid450s_fresh",
     "slr_compression",
     "viper_fresh",
-    "viper_mdf76",
 ];
 
 /// Write all documents that quote results, or check that they are as they would be written.

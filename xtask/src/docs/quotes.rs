@@ -133,9 +133,8 @@ fn find(title: &str, text: &str, data: &Data) -> Result<Vec<Quoted>> {
 
 /// What a JSON pointer names; in a list of named entries, by the one name.
 fn pointed<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
-    let parts = pointer.strip_prefix('/')?.split('/');
-    parts.fold(Some(value), |value, part| {
-        let value = value?;
+    let mut parts = pointer.strip_prefix('/')?.split('/');
+    parts.try_fold(value, |value, part| {
         let entries = value.as_array().filter(|entries| {
             let mut entries = entries.iter();
             entries.any(|entry| entry.get("name").is_some())
