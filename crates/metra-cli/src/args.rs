@@ -10,14 +10,38 @@ pub(crate) struct Common {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Say nothing but errors beside the answer: no progress, notes or warnings
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        hide_short_help = true
+    )]
+    pub(crate) quiet: bool,
+    /// Show what libraries log, too, such as DataFusion and Ballista
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub(crate) verbose: bool,
     /// Threads to use (default: all cores); results do not depend on it
-    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        env = "METRA_THREADS",
+        hide_short_help = true
+    )]
     pub(crate) threads: Option<usize>,
     /// Memory limit per set of vectors; a larger set is kept in a memory-mapped file (512M, 2G)
-    #[arg(long, global = true, value_name = "SIZE", default_value = "1G", value_parser = size, hide_short_help = true)]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "1G", env = "METRA_MEMORY", value_parser = size, hide_short_help = true)]
     pub(crate) memory: u64,
     /// Folder for these memory-mapped files (default: the system's temporary folder)
-    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "METRA_CACHE_DIR",
+        hide_short_help = true
+    )]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Replace output files of another kind, and files that are read by the same command
     #[arg(long, global = true, hide_short_help = true)]

@@ -19,16 +19,12 @@ macro_rules! absent {
 
             impl $type {
                 pub(crate) fn run(&self, _: &crate::args::Common) -> anyhow::Result<$done> {
-                    // What follows may be an address with a password: of it, only words are said.
+                    // What follows may be a file, or an address with a password: only a verb's part is said.
                     let first = self.rest.first().map_or("", String::as_str);
-                    let first = if first.contains(':') { "" } else { first };
+                    let is_word = first.chars().all(|c| c.is_ascii_lowercase());
+                    let first = if is_word { first } else { "" };
                     let verb = format!("metra {} {first}", $verb);
                     Err(crate::feature_off::without(verb.trim(), $feature))
-                }
-
-                #[allow(dead_code, reason = "one verb can be asked to be verbose")]
-                pub(crate) fn verbose(&self) -> bool {
-                    false
                 }
             }
         }

@@ -22,7 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Images", &["features", "sheets", "attributes", "pages"]),
     ("Cluster", &["shard", "cluster"]),
-    ("This command", &["completions", "man"]),
+    ("This command", &["doctor", "completions", "man"]),
 ];
 
 /// A command with its verbs grouped in its help.

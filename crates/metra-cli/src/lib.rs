@@ -8,6 +8,8 @@ mod cluster_args;
 mod command_line;
 mod commands;
 mod comparisons;
+#[cfg(all(test, feature = "cluster", feature = "images", feature = "postgres"))]
+mod documented;
 mod evaluation_args;
 #[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
 mod feature_off;
@@ -95,6 +97,8 @@ enum Verb {
     Shard(commands::shard::Shard),
     /// Run on many machines: a scheduler, its executors, their status
     Cluster(commands::cluster::Cluster),
+    /// Show the version, the processor, memory, and which optional parts were found
+    Doctor(commands::doctor::Doctor),
     /// Print a completion script for a shell
     Completions(commands::completions::Completions),
     /// Write manual pages, one for each verb
@@ -120,7 +124,7 @@ pub fn run(program: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
         verb.note_given(given);
     }
     let common = command.common;
-    progress::start_log(common.json, verbose(&command.verb));
+    progress::start_log(&common);
     interrupt::watch();
     let checked = outputs::check(&matches, common.force);
     match checked.and_then(|()| run_verb(command.verb, &common)) {
@@ -171,14 +175,10 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Pages(verb) => verb.run(common),
         Verb::Shard(verb) => verb.run(common).map(done),
         Verb::Cluster(verb) => verb.run(common).map(done),
+        Verb::Doctor(verb) => verb.run(common).map(done),
         Verb::Completions(verb) => verb.run(help::grouped(Command::command())).map(done),
         Verb::Man(verb) => verb.run(&help::grouped(Command::command())).map(done),
     })
-}
-
-/// Whether libraries' messages are wanted.
-fn verbose(verb: &Verb) -> bool {
-    matches!(verb, Verb::Cluster(verb) if verb.verbose())
 }
 
 /// An error with its causes, each said once: many errors name their cause themselves, or the file that

@@ -78,6 +78,11 @@ fn check_output(path: &Path, kind: Kind, read: &[&PathBuf], force: bool) -> Resu
         return check_writable(path);
     };
     if existing.is_dir() {
+        ensure!(
+            kind == TEXT,
+            "{}: it is a folder; expected the name of a file to write",
+            path.display()
+        );
         return check_writable(&path.join("x"));
     }
     ensure!(

@@ -1,5 +1,6 @@
 //! Progress: a bar on a terminal, a log line every few seconds elsewhere.
 
+use crate::args::Common;
 use crate::interrupt;
 use crate::print::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,6 +8,7 @@ use metra::training::{Observer, Progress};
 use metra_stores::index::Stage;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -15,25 +17,27 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
+/// Whether no progress is to be shown.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
 /// Messages go to standard error, so that standard output is the answer alone. Of what libraries
-/// log, warnings are shown, and the rest where `verbose` asks for it.
-pub(crate) fn start_log(json: bool, verbose: bool) {
-    let ours = if json {
-        LevelFilter::WARN
-    } else {
-        LevelFilter::INFO
+/// log, warnings are shown, and the rest where --verbose asks for it.
+pub(crate) fn start_log(common: &Common) {
+    let (ours, theirs) = match (common.quiet, common.verbose) {
+        (true, _) => (LevelFilter::ERROR, LevelFilter::ERROR),
+        (_, true) => (LevelFilter::INFO, LevelFilter::INFO),
+        _ if common.json => (LevelFilter::WARN, LevelFilter::WARN),
+        _ => (LevelFilter::INFO, LevelFilter::WARN),
     };
-    let theirs = if verbose {
-        LevelFilter::INFO
-    } else {
-        LevelFilter::WARN
-    };
+    IS_QUIET.store(common.quiet, Ordering::Relaxed);
     let shown = Targets::new()
         .with_default(theirs)
         .with_target("metra", ours);
     tracing_subscriber::fmt()
         .with_max_level(ours.max(theirs))
         .with_writer(std::io::stderr)
+        // A reader of standard error who is gone loses messages, and nothing else.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && !no_color())
         .without_time()
         .with_target(false)
@@ -60,7 +64,8 @@ pub(crate) fn warn_once(text: String) {
 /// A bar on a terminal, with this before its message, which is cut where the line ends. It is not
 /// drawn before something is known to be done.
 pub(crate) fn bar(head: &str) -> Option<ProgressBar> {
-    std::io::stderr().is_terminal().then(|| {
+    let is_shown = std::io::stderr().is_terminal() && !IS_QUIET.load(Ordering::Relaxed);
+    is_shown.then(|| {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(&format!("{head} {{wide_msg}}")) {
             bar.set_style(style.progress_chars("=> "));

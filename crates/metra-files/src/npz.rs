@@ -52,7 +52,7 @@ pub(crate) fn read(
             let [(_, only)] = &matrices[..] else {
                 let found: Vec<&str> = matrices.iter().map(|(name, _)| name.as_str()).collect();
                 let problem = format!(
-                    "expected one array with two axes, but found {} ({}); name the vectors",
+                    "expected one array with two axes, but found {} ({}); name that of the vectors (--vector)",
                     found.len(),
                     found.join(", ")
                 );

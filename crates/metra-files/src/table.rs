@@ -267,7 +267,7 @@ pub(crate) fn no_vector(path: &Path, expected: &str, columns: &[String]) -> Erro
     Error::file(
         path,
         format!(
-            "expected {expected}, but the columns are {}; name the vectors",
+            "expected {expected}, but the columns are {}; name that of the vectors (--vector)",
             list(columns)
         ),
     )

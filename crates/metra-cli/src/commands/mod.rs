@@ -11,6 +11,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod compress;
 pub(crate) mod decide;
+pub(crate) mod doctor;
 pub(crate) mod embed;
 pub(crate) mod eval;
 pub(crate) mod export;

@@ -5,12 +5,15 @@
 
 mod codes;
 mod compare;
+#[cfg(unix)]
+mod documents;
 mod exports;
 #[cfg(feature = "images")]
 mod features;
 mod folder;
 mod folds;
 mod gate;
+mod habits;
 #[cfg(all(feature = "images", target_os = "linux"))]
 mod hostile;
 mod index;

@@ -51,7 +51,7 @@ fn a_prefix_or_all_others_can_be_asked_for() {
     assert_eq!(
         refusal(&path, &TableOptions::default()),
         "t.csv: expected a column \"vector\" of lists, or columns vector_0, vector_1, … of numbers, but \
-         the columns are \"x\", \"v0\", \"v1\", \"v10x\"; name the vectors"
+         the columns are \"x\", \"v0\", \"v1\", \"v10x\"; name that of the vectors (--vector)"
     );
     let (_folder, path) = file("v0,v2\n1,2\n");
     assert!(refusal(&path, &with_vector("v", &[])).contains("\"v0\" is followed by \"v2\""));

@@ -258,10 +258,11 @@ impl<'a> Experiment<'a> {
     }
 
     /// What a method tries: all of its grid, or as many of it as the budget allows, drawn by the
-    /// seed and the same on every split.
+    /// seed and its name: the same on every split, and whatever it is compared with.
     pub(super) fn combinations(&self, method: usize) -> Vec<Vec<(String, String)>> {
-        let all = combinations(&self.methods[method].grid);
-        let mut stream = Stream::new(self.seed, "budget", method as u64);
+        let method = &self.methods[method];
+        let all = combinations(&method.grid);
+        let mut stream = Stream::new(self.seed, &format!("budget of {}", method.name), 0);
         let kept = stream.choose(all.len() as u64, self.budget);
         kept.into_iter()
             .map(|at| all[at as usize].clone())

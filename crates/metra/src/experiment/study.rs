@@ -135,6 +135,11 @@ impl<'a> Study<'a> {
                 values: Vec::new(),
             });
         }
+        // A value that no fit could take is told before the first one.
+        for tried in &combinations {
+            let (settings, recipe) = self.with(tried)?;
+            Pipeline::named(&self.method, &settings, &recipe)?;
+        }
         let criterion = self.validation_criterion((train, validation))?;
         let (mut best, mut default): (Option<Chosen>, Option<Chosen>) = (None, None);
         let mut trials = Vec::new();
@@ -170,6 +175,7 @@ impl<'a> Study<'a> {
                 }
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(error) => {
+                    observer.note(&format!("{}: failed: {error}", text.join(" ")));
                     trial.failure = Some(error.to_string());
                     first_error.get_or_insert(error);
                 }

@@ -264,7 +264,7 @@ fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>)
             let groups = groups.ok_or_else(|| {
                 Error::parameter(
                     "prepare",
-                    "without centre-groups where no group column is given",
+                    "without centre-groups where no group column (the camera) is given",
                     "centre-groups",
                 )
             })?;

@@ -13,9 +13,6 @@ use std::net::IpAddr;
 /// Run on many machines: a scheduler, its executors, their status.
 #[derive(Args)]
 pub(crate) struct Cluster {
-    /// Show what DataFusion and Ballista log, too
-    #[arg(long, global = true)]
-    verbose: bool,
     #[command(subcommand)]
     part: Part,
 }
@@ -31,11 +28,6 @@ enum Part {
 }
 
 impl Cluster {
-    /// Whether libraries' messages are wanted.
-    pub(crate) fn verbose(&self) -> bool {
-        self.verbose
-    }
-
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
         match &self.part {
             Part::Scheduler(part) => part.run(common),

@@ -156,7 +156,8 @@ impl Gate {
         let cuts = self.cuts(&candidate, &ranked, rows.queries(), new.queries())?;
         let found = Found::new(&old, &new, &cuts, &terms)?;
         let name = |query: u64| row_name(rows.queries(), &self.columns, query);
-        let report = self.report(&found, measure, &new, seen_rows, &name);
+        let is_model = matches!(candidate, Ranker::Model(_));
+        let report = self.report(&found, measure, &new, seen_rows, is_model, &name);
         report.print(common)?;
         Ok(found.decision.exit_code())
     }

@@ -22,6 +22,9 @@ pub(super) struct Report {
     clusters: usize,
     skipped_queries: u64,
     trained_on: bool,
+    /// Whether it can be told that the candidate has not learned from them.
+    #[serde(skip)]
+    is_known_held_out: bool,
     /// How many of the queries the candidate learned from, where it keeps that.
     seen_rows: Option<SeenRows>,
     gain: print::Row,
@@ -67,6 +70,7 @@ impl Gate {
         measure: Measure,
         scores: &Scores,
         seen_rows: Option<SeenRows>,
+        is_model: bool,
         name: &dyn Fn(u64) -> String,
     ) -> Report {
         let headroom = &found.headroom;
@@ -83,6 +87,7 @@ impl Gate {
             clusters: found.comparison.clusters,
             skipped_queries: scores.skipped(),
             trained_on: found.decision == Decision::TrainedOn,
+            is_known_held_out: !is_model || seen_rows.is_some(),
             seen_rows,
             gain: print::Row::new(measure.to_string(), &found.comparison),
             beside: print::rows(&found.others),
@@ -131,11 +136,18 @@ impl Report {
         print::fact("base", &self.base)?;
         print::fact("candidate", &self.candidate)?;
         let queries = count(self.queries);
-        let held_out = if self.trained_on { "" } else { " held out" };
+        let held_out = match self.is_known_held_out && !self.trained_on {
+            true => " held out",
+            false => "",
+        };
         print::fact(
             "queries",
             &format!("{queries}{held_out}{identities}{skipped}"),
         )?;
+        if !self.is_known_held_out {
+            let note = "the candidate keeps no digests of its rows: whether it learned from these queries is not known";
+            print::fact("note", note)?;
+        }
         if let Some(seen) = self.seen_rows.filter(|seen| seen.seen > 0) {
             print::fact("WARNING", &print::seen_rows(&seen))?;
         }

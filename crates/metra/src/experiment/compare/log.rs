@@ -227,7 +227,7 @@ impl Log {
         };
         let path = (self.file.as_ref()).map(|(path, _)| path.display().to_string());
         Err(Error::Data(format!(
-            "{} is the log {of}. Name another folder, or start afresh",
+            "{} is the log {of}. Name another folder, or start afresh (--fresh)",
             path.unwrap_or_else(|| "this".into())
         )))
     }
