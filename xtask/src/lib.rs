@@ -16,6 +16,7 @@ pub use dist::{dist, release_check};
 pub use docs::docs;
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;
+pub use site::site;
 
 mod bench;
 mod codes;
@@ -31,6 +32,7 @@ mod markdown;
 mod measuring;
 mod reproduce;
 mod rust_files;
+mod site;
 mod source;
 pub mod structure;
 mod text;

@@ -31,7 +31,7 @@ pub(crate) fn check(path: &str, text: &str, paths: &BTreeSet<String>) -> Vec<Fin
 }
 
 /// The targets of `[text](target)`, `![text](target)` and `[name]: target`, outside code.
-fn targets(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, content) in prose_lines(text) {
         let prose = without_code_spans(content);
@@ -88,7 +88,7 @@ fn bare(target: &str) -> Option<String> {
     Some(address.to_owned())
 }
 
-fn has_scheme(target: &str) -> bool {
+pub(crate) fn has_scheme(target: &str) -> bool {
     let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
     !scheme.is_empty()
         && scheme
@@ -97,7 +97,7 @@ fn has_scheme(target: &str) -> bool {
 }
 
 /// `None` if the target leaves the repository or is absolute.
-fn resolve(path: &str, target: &str) -> Option<String> {
+pub(crate) fn resolve(path: &str, target: &str) -> Option<String> {
     if target.starts_with('/') {
         return None;
     }

@@ -7,7 +7,8 @@
 //! `cargo xtask docs` writes all pages and quotations of results from that folder; with `--check` it fails where a page
 //! differs from it or has a figure that is nowhere;
 //! `cargo xtask dist` makes all files of a release in target/dist (`--command PATH` packs a program that is built already),
-//! and `cargo xtask release-check [TAG]` fails while something stands in the way of publishing them.
+//! and `cargo xtask release-check [TAG]` fails while something stands in the way of publishing them;
+//! `cargo xtask site MDBOOK METRA` builds the documentation as a web site in target/site with these two programs.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -39,6 +40,7 @@ fn main() -> Result<ExitCode> {
         ["codes", name, "--command", path] => codes(name, Some(path)),
         ["dist"] => dist(None),
         ["dist", "--command", path] => dist(Some(path)),
+        ["site", mdbook, metra] => site(mdbook, metra),
         ["release-check"] => release_check(None),
         ["release-check", tag] => release_check(Some(tag)),
         ["docs"] => report("docs", &xtask::docs(&xtask::repository_root()?, false)?),
@@ -48,7 +50,7 @@ fn main() -> Result<ExitCode> {
         _ => bail!(
             "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
              [--command PATH]`, `docs [--check]`, `reproduce NAME|all [--command PATH]`, `codes NAME|all [--command PATH]`, \
-             `bench [--check] [--python PATH]`, `dist [--command PATH]` or `release-check [TAG]`, but found the arguments {arguments:?}"
+             `bench [--check] [--python PATH]`, `dist [--command PATH]`, `site MDBOOK METRA` or `release-check [TAG]`, but found the arguments {arguments:?}"
         ),
     }
 }
@@ -75,6 +77,13 @@ fn dist(built: Option<&str>) -> Result<ExitCode> {
     let sums = xtask::dist(&root, &root.join("target/dist"), built.as_deref())?;
     write!(std::io::stdout().lock(), "{sums}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn site(mdbook: &str, metra: &str) -> Result<ExitCode> {
+    let root = xtask::repository_root()?;
+    let [mdbook, metra] = [mdbook, metra].map(PathBuf::from);
+    let findings = xtask::site(&root, &root.join("target/site"), &mdbook, &metra)?;
+    report("site", &findings)
 }
 
 fn release_check(tag: Option<&str>) -> Result<ExitCode> {
