@@ -12,7 +12,11 @@ import metra
 import pytest
 from pages import ROOT, run_page, same_output
 
-PAGES = [ROOT / "python" / "README.md", ROOT / "docs" / "guide" / "python.md"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "python" / "README.md",
+    ROOT / "docs" / "guide" / "python.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
@@ -41,7 +45,7 @@ def test_links_of_pages_lead_somewhere() -> None:
     pages = [*PAGES, ROOT / "docs" / "guide" / "from-metric-learn.md"]
     for page in (page for page in pages if page.exists()):
         text = page.read_text(encoding="utf-8")
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
