@@ -33,7 +33,8 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
     let files = tree::read(root)?;
     let paths: BTreeSet<String> = files.iter().map(|file| file.path.clone()).collect();
     for file in &files {
-        let Some(place) = file.path.strip_prefix("docs/") else {
+        let place = file.path.strip_prefix("docs/");
+        let Some(place) = place.filter(|place| !place.ends_with(".toml")) else {
             continue;
         };
         let bytes = match file.text().filter(|_| place.ends_with(".md")) {
@@ -57,7 +58,9 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
         settings.replace("REPOSITORY", &repository),
     )?;
     let built = Command::new(mdbook)
-        .args(["build", "--dest-dir", "html"])
+        .args(["build", "--dest-dir"])
+        // Otherwise it would lie in the folder that this runs in.
+        .arg(output.join("html"))
         .arg(output)
         .output()
         .with_context(|| format!("{} could not be run", mdbook.display()))?;
@@ -106,16 +109,14 @@ fn rewritten(path: &str, text: &str, repository: &str, paths: &BTreeSet<String>)
         let Some(reached) = links::resolve(path, file) else {
             continue;
         };
-        let is_page = reached.starts_with("docs/") && paths.contains(&reached);
-        if is_page {
-            continue;
-        }
-        let kind = if paths.contains(&reached) {
-            "blob"
-        } else {
-            "tree"
+        let is_file = paths.contains(&reached);
+        let address = match (reached.starts_with("docs/"), file.strip_suffix("README.md")) {
+            // mdBook calls the first page of a folder so.
+            (true, Some(folder)) if is_file => format!("{folder}index.md{anchor}"),
+            (true, _) if is_file => continue,
+            _ if is_file => format!("{repository}/blob/main/{reached}{anchor}"),
+            _ => format!("{repository}/tree/main/{reached}{anchor}"),
         };
-        let address = format!("{repository}/{kind}/main/{reached}{anchor}");
         for end in [")", " "] {
             out = out.replace(&format!("]({target}{end}"), &format!("]({address}{end}"));
         }
@@ -168,11 +169,18 @@ mod tests {
 
     #[test]
     fn links_that_leave_the_documents_lead_to_the_repository() {
-        let paths = ["docs/a.md", "docs/b/c.md", "src/x.rs", "deploy/y.yaml"];
+        let paths = [
+            "docs/README.md",
+            "docs/a.md",
+            "docs/b/c.md",
+            "src/x.rs",
+            "deploy/y.yaml",
+        ];
         let paths = paths.into_iter().map(str::to_owned).collect();
-        let text = "[a](../a.md) [x](../../src/x.rs#L3) [d](../../deploy) [w](https://w.org) `[n](../../src/x.rs)`\n";
+        let text = "[a](../a.md) [r](../README.md#s) [x](../../src/x.rs#L3) [d](../../deploy) [w](https://w.org) `[n](../../src/x.rs)`\n";
         let found = rewritten("docs/b/c.md", text, "https://r.org/m", &paths);
         assert!(found.contains("[a](../a.md)"));
+        assert!(found.contains("[r](../index.md#s)"));
         assert!(found.contains("[x](https://r.org/m/blob/main/src/x.rs#L3)"));
         assert!(found.contains("[d](https://r.org/m/tree/main/deploy)"));
         assert!(found.contains("[w](https://w.org)"));
