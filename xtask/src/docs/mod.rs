@@ -27,12 +27,9 @@ const PENDING: &[&str] = &[
     "caltech101",
     "caltech101_first_answer",
     "caltech101_fresh",
-    "covertype",
     "covertype_first_answer",
     "covertype_fresh",
-    "prid450s_fresh",
     "slr_compression",
-    "viper_fresh",
 ];
 
 /// Write all documents that quote results, or check that they are as they would be written.
