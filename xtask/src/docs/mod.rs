@@ -27,7 +27,6 @@ const PENDING: &[&str] = &[
     "caltech101",
     "caltech101_first_answer",
     "caltech101_fresh",
-    "covertype_first_answer",
     "covertype_fresh",
     "slr_compression",
 ];
