@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::measuring::{data_folder, metra};
+use crate::measuring::{data_folder, metra, printed};
+use crate::tree;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
@@ -125,17 +126,10 @@ fn run(root: &Path, set: &Set, command: Option<&str>) -> Result<()> {
         (set.arguments.split_whitespace()).map(|word| word.replace("$METRA_DATA", &data));
     let mut program = metra(root, command);
     let program = program.args(["compress", "--json"]);
-    let output = (program.args(arguments).output())
-        .with_context(|| format!("{}: the command could not be run", set.name))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {errors}", set.name);
+    let text = printed(program.args(arguments)).context(set.name)?;
     // The folder of the data is this machine's own.
-    let text = String::from_utf8(output.stdout)?.replace(&data, "$METRA_DATA");
-    let file = data_file(root, set);
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(&file, text).with_context(|| file.display().to_string())
+    let text = text.replace(&data, "$METRA_DATA");
+    tree::write(&data_file(root, set), text.as_bytes())
 }
 
 fn data_file(root: &Path, set: &Set) -> PathBuf {

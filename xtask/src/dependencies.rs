@@ -4,10 +4,10 @@
 //! dependencies can break is in the metadata that cargo has anyway.
 
 use crate::Finding;
-use anyhow::{Context, Result, ensure};
+use crate::measuring::cargo_metadata;
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::Path;
-use std::process::Command;
 
 const RULES: &str = "deny.toml";
 
@@ -45,25 +45,8 @@ struct Requirement {
 
 /// Checks what `cargo metadata` says of the workspace below `root`.
 pub(crate) fn check_workspace(root: &Path) -> Result<Vec<Finding>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(root)
-        .args([
-            "metadata",
-            "--locked",
-            "--all-features",
-            "--format-version",
-            "1",
-        ])
-        .output()
-        .context("cargo metadata could not be run")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
     let rules = std::fs::read_to_string(root.join(RULES)).context(RULES)?;
-    check(&rules, &String::from_utf8(output.stdout)?)
+    check(&rules, &cargo_metadata(root)?)
 }
 
 fn check(rules: &str, metadata: &str) -> Result<Vec<Finding>> {

@@ -78,6 +78,16 @@ pub fn repository_root() -> Result<PathBuf> {
         .to_path_buf())
 }
 
+/// A value that all crates of the workspace share, such as `version`.
+fn workspace_package(root: &Path, key: &str) -> Result<String> {
+    let manifest: toml::Table = toml::from_str(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
+    let value = manifest["workspace"]["package"].get(key);
+    let value = value.and_then(toml::Value::as_str);
+    Ok(value
+        .with_context(|| format!("Cargo.toml: {key}"))?
+        .to_owned())
+}
+
 /// Checks licences and sources of all crates in the lock file.
 pub fn dependencies(root: &Path) -> Result<Vec<Finding>> {
     dependencies::check_workspace(root)
@@ -86,10 +96,7 @@ pub fn dependencies(root: &Path) -> Result<Vec<Finding>> {
 /// Counts of the source tree below `root`, as text; see the module of the same name.
 pub fn structure(root: &Path) -> Result<String> {
     let files = tree::read(root)?;
-    let texts = files
-        .iter()
-        .filter_map(|file| Some((file.path.as_str(), file.text()?)));
-    Ok(structure::report(&texts.collect::<Vec<_>>()))
+    Ok(structure::report(&tree::texts(&files)))
 }
 
 /// Runs every check on the tree below `root`; findings are sorted by path and line.
@@ -112,10 +119,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>> {
             findings.extend(layering::check(&file.path, text));
         }
     }
-    let texts: Vec<(&str, &str)> = (files.iter())
-        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
-        .collect();
-    findings.extend(structure::findings(&texts));
+    findings.extend(structure::findings(&tree::texts(&files)));
     findings.sort();
     Ok(findings)
 }

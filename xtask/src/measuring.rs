@@ -11,8 +11,7 @@ pub(crate) fn metra(root: &Path, path: Option<&str>) -> Command {
     let mut command = match path {
         Some(path) => Command::new(path),
         None => {
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let mut command = Command::new(cargo);
+            let mut command = cargo();
             let build = ["--quiet", "--release", "--package", "metra-cli", "--"];
             command.arg("run").args(build);
             command
@@ -53,14 +52,29 @@ pub(crate) fn commit(root: &Path) -> Result<String> {
 
 /// What a program says, without the end of the line.
 pub(crate) fn said(root: &Path, program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .current_dir(root)
-        .args(arguments)
-        .output()
-        .with_context(|| format!("{program} could not be run"))?;
+    let printed = printed(Command::new(program).current_dir(root).args(arguments))?;
+    Ok(printed.trim().to_owned())
+}
+
+/// What a program prints; an error with what it says of it if it fails.
+pub(crate) fn printed(command: &mut Command) -> Result<String> {
+    let program = command.get_program().display().to_string();
+    let output = command.output();
+    let output = output.with_context(|| format!("{program} could not be run"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{program}: {errors}");
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What cargo knows of all crates in the lock file.
+pub(crate) fn cargo_metadata(root: &Path) -> Result<String> {
+    let arguments = ["--locked", "--all-features", "--format-version", "1"];
+    printed(cargo().current_dir(root).arg("metadata").args(arguments))
+}
+
+/// The cargo that runs this, if one does.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// The machine's processor, and how many threads it runs at once.

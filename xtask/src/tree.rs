@@ -36,6 +36,22 @@ impl File {
     }
 }
 
+/// The text files of these, with their paths.
+pub(crate) fn texts(files: &[File]) -> Vec<(&str, &str)> {
+    let texts = files.iter();
+    texts
+        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
+        .collect()
+}
+
+/// Writes a file, and makes the folders that it lies in.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::write(path, bytes).with_context(|| path.display().to_string())
+}
+
 /// Every file below `root` that could be tracked, sorted by path.
 pub(crate) fn read(root: &Path) -> Result<Vec<File>> {
     let mut files = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::measuring::said;
+use crate::measuring::{cargo, cargo_metadata, printed};
 
 /// A crate of a program.
 #[derive(Debug, Clone)]
@@ -97,21 +97,14 @@ pub(super) fn crates(
         "--format",
         "{p}",
     ];
-    let linked: BTreeSet<String> = (said(root, "cargo", &arguments)?.lines())
+    let linked: BTreeSet<String> = (printed(cargo().current_dir(root).args(arguments))?.lines())
         .filter_map(|line| {
             let (name, rest) = line.split_once(" v")?;
             let version = rest.split_whitespace().next()?;
             Some(format!("{name} {version}"))
         })
         .collect();
-    let arguments = [
-        "metadata",
-        "--locked",
-        "--all-features",
-        "--format-version",
-        "1",
-    ];
-    let metadata = said(root, "cargo", &arguments)?;
+    let metadata = cargo_metadata(root)?;
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("Cargo.lock")?;
     chosen(&linked, &metadata, &lock)
 }

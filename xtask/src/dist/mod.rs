@@ -20,8 +20,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use self::package::{Contents, Label, run};
-use crate::measuring::said;
+use self::package::{Contents, Label, empty};
+use crate::measuring::{printed, said};
+use crate::workspace_package;
 
 /// Programs by name, with their features beside the default ones.
 const PROGRAMS: [(&str, &str); 2] = [("metra", "postgres"), ("metra-cluster", "postgres,cluster")];
@@ -40,27 +41,28 @@ pub fn dist(root: &Path, output: &Path, built: Option<&Path>) -> Result<String> 
     let build = Build::new(root, output)?;
     let mut made = Vec::new();
     match built {
-        Some(command) => made.extend(build.pack(root, command, PROGRAMS[0])?),
+        Some(command) => {
+            let (name, features) = PROGRAMS[0];
+            made.extend(build.pack(root, command, name, build.parts(features)?)?);
+        }
         None => {
-            let source = build.export()?;
+            let parts = PROGRAMS.map(|(_, features)| build.parts(features));
+            let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+            // What the wheel holds is the command without clusters.
+            let source = build.export(&parts[0].0)?;
             let tools = build.tools()?;
-            for program in PROGRAMS {
-                let command = build.compile(&source, &tools, program.1)?;
-                made.extend(build.pack(&source, &command, program)?);
+            for ((name, features), parts) in PROGRAMS.into_iter().zip(parts) {
+                let command = build.compile(&source, &tools, features)?;
+                made.extend(build.pack(&source, &command, name, parts)?);
             }
             made.extend(build.python(&source, &tools)?);
         }
     }
     made.sort();
     let names = made.iter().filter_map(|path| path.file_name());
-    let sums = run(Command::new("sha256sum").current_dir(output).args(names))?;
+    let sums = printed(Command::new("sha256sum").current_dir(output).args(names))?;
     fs::write(output.join("SHA256SUMS"), &sums)?;
     Ok(sums)
-}
-
-/// The version of the workspace.
-fn version(root: &Path) -> Result<String> {
-    release::version(&fs::read_to_string(root.join("Cargo.toml"))?)
 }
 
 struct Build<'b> {
@@ -76,35 +78,30 @@ impl<'b> Build<'b> {
         Ok(Self {
             root,
             output,
-            version: version(root)?,
+            version: workspace_package(root, "version")?,
             time: said(root, "git", &["log", "-1", "--format=%ct"])?,
         })
     }
 
-    /// The commit's files in a folder of their own: what is not committed is in no release.
-    fn export(&self) -> Result<PathBuf> {
+    /// The commit's files in a folder of their own, with the notices of the wheel: what is not committed is in no
+    /// release.
+    fn export(&self, notices: &str) -> Result<PathBuf> {
         let folder = self.output.join("source");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(&folder)?;
+        empty(&folder)?;
         let archive = self.output.join("source.tar");
         let mut git = Command::new("git");
         git.current_dir(self.root).args(["archive", "--output"]);
-        run(git.arg(&archive).arg("HEAD"))?;
+        printed(git.arg(&archive).arg("HEAD"))?;
         let mut tar = Command::new("tar");
-        run(tar
-            .arg("--extract")
-            .arg("--file")
-            .arg(&archive)
-            .arg("--directory")
-            .arg(&folder))?;
-        fs::remove_file(archive)?;
-        // What the wheel holds is the command without clusters.
-        fs::write(
-            folder.join("python/THIRD-PARTY-NOTICES.txt"),
-            self.parts(PROGRAMS[0].1)?.0,
+        printed(
+            tar.arg("--extract")
+                .arg("--file")
+                .arg(&archive)
+                .arg("--directory")
+                .arg(&folder),
         )?;
+        fs::remove_file(archive)?;
+        fs::write(folder.join("python/THIRD-PARTY-NOTICES.txt"), notices)?;
         Ok(folder)
     }
 
@@ -114,9 +111,11 @@ impl<'b> Build<'b> {
         let wanted = fs::read_to_string(self.root.join(TOOLS)).context(TOOLS)?;
         let mark = folder.join("installed.txt");
         if fs::read_to_string(&mark).ok().as_ref() != Some(&wanted) {
-            run(Command::new("python3")
-                .args(["-m", "venv", "--without-pip"])
-                .arg(&folder))?;
+            printed(
+                Command::new("python3")
+                    .args(["-m", "venv", "--without-pip"])
+                    .arg(&folder),
+            )?;
             let mut pip = Command::new("python3");
             pip.args(["-m", "pip", "--python"])
                 .arg(folder.join("bin/python"));
@@ -127,7 +126,7 @@ impl<'b> Build<'b> {
                 "--require-hashes",
                 "--requirement",
             ]);
-            run(pip.arg(self.root.join(TOOLS)))?;
+            printed(pip.arg(self.root.join(TOOLS)))?;
             fs::write(&mark, wanted)?;
         }
         Ok(folder.join("bin"))
@@ -187,9 +186,7 @@ impl<'b> Build<'b> {
     /// The Python package, as a wheel and as sources.
     fn python(&self, source: &Path, tools: &Path) -> Result<Vec<PathBuf>> {
         let folder = self.output.join("wheels");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
+        empty(&folder)?;
         let mut maturin = self.reproducible(source, tools, "maturin")?;
         maturin.current_dir(source.join("python"));
         maturin.args([
@@ -231,16 +228,16 @@ impl<'b> Build<'b> {
         &self,
         source: &Path,
         command: &Path,
-        (name, features): (&str, &str),
+        name: &str,
+        (notices, sbom): (String, String),
     ) -> Result<Vec<PathBuf>> {
-        let said = run(Command::new(command).arg("--version"))?;
+        let said = printed(Command::new(command).arg("--version"))?;
         ensure!(
             said.split_whitespace().nth(1) == Some(self.version.as_str()),
             "{} says {said:?}; expected version {}",
             command.display(),
             self.version
         );
-        let (notices, sbom) = self.parts(features)?;
         let contents = Contents {
             command: command.to_path_buf(),
             notices,

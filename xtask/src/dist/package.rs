@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use crate::measuring::printed;
+use crate::tree;
+use anyhow::{Context, Result};
 
 /// What goes into every package, in a folder of its own.
 pub(super) struct Contents {
@@ -85,8 +87,8 @@ pub(super) fn archive(
         .arg(&time)
         .arg("--file")
         .arg(&tar);
-    run(program.arg("--directory").arg(&stage).arg(&name))?;
-    run(Command::new("gzip").args(["--no-name", "-9"]).arg(&tar))?;
+    printed(program.arg("--directory").arg(&stage).arg(&name))?;
+    printed(Command::new("gzip").args(["--no-name", "-9"]).arg(&tar))?;
     fs::rename(stage.join("archive.tar.gz"), &path)?;
     fs::remove_dir_all(&stage)?;
     Ok(path)
@@ -120,9 +122,11 @@ pub(super) fn debian(
     )?;
     manual(&contents.command, &stage.join("usr/share/man/man1"))?;
     for page in fs::read_dir(stage.join("usr/share/man/man1"))? {
-        run(Command::new("gzip")
-            .args(["--no-name", "-9"])
-            .arg(page?.path()))?;
+        printed(
+            Command::new("gzip")
+                .args(["--no-name", "-9"])
+                .arg(page?.path()),
+        )?;
     }
     for (shell, _, place) in SHELLS {
         write(&stage.join(place), &completions(&contents.command, shell)?)?;
@@ -159,17 +163,19 @@ pub(super) fn debian(
     let path = output.join(format!("{name}_{version}_{debian}.deb"));
     let mut program = Command::new("dpkg-deb");
     program.env("SOURCE_DATE_EPOCH", label.time);
-    run(program
-        .args(["--root-owner-group", "-Zxz", "--build"])
-        .arg(&stage)
-        .arg(&path))?;
+    printed(
+        program
+            .args(["--root-owner-group", "-Zxz", "--build"])
+            .arg(&stage)
+            .arg(&path),
+    )?;
     fs::remove_dir_all(&stage)?;
     Ok(path)
 }
 
 fn manual(command: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    run(Command::new(command).arg("man").arg(folder))?;
+    printed(Command::new(command).arg("man").arg(folder))?;
     for page in fs::read_dir(folder)? {
         fs::set_permissions(page?.path(), fs::Permissions::from_mode(0o644))?;
     }
@@ -177,20 +183,11 @@ fn manual(command: &Path, folder: &Path) -> Result<()> {
 }
 
 fn completions(command: &Path, shell: &str) -> Result<String> {
-    run(Command::new(command).args(["completions", shell]))
+    printed(Command::new(command).args(["completions", shell]))
 }
 
-/// What a program prints.
-pub(super) fn run(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("{command:?} could not be run"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {errors}");
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn empty(folder: &Path) -> Result<()> {
+/// Makes a folder, or makes it empty.
+pub(super) fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -198,24 +195,18 @@ fn empty(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn make_parent(path: &Path) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    Ok(())
-}
-
 fn place(from: &Path, to: &Path, mode: u32) -> Result<()> {
-    make_parent(to)?;
-    fs::copy(from, to).with_context(|| from.display().to_string())?;
-    fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
-    Ok(())
+    let bytes = fs::read(from).with_context(|| from.display().to_string())?;
+    put(to, &bytes, mode)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    make_parent(path)?;
-    fs::write(path, text)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))?;
+    put(path, text.as_bytes(), 0o644)
+}
+
+fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    tree::write(path, bytes)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::{Finding, tree};
+use crate::{Finding, tree, workspace_package};
 
 /// The domain of addresses that the owners have to fill in; RFC 2606 keeps it from being anybody's.
 const PLACEHOLDER: &str = "example.invalid";
@@ -14,10 +14,8 @@ const EXPLAIN: [&str; 2] = ["xtask/src/dist/release.rs", "docs/releasing.md"];
 /// Everything that stands in the way of publishing, for a tag such as v1.2.3 where there is one.
 pub fn release_check(root: &Path, tag: Option<&str>) -> Result<Vec<Finding>> {
     let files = tree::read(root)?;
-    let texts: Vec<(&str, &str)> = (files.iter())
-        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
-        .collect();
-    let version = super::version(root)?;
+    let texts = tree::texts(&files);
+    let version = workspace_package(root, "version")?;
     let mut findings = check(&texts, &version);
     if let Some(tag) = tag.filter(|tag| *tag != format!("v{version}")) {
         let message =
@@ -58,16 +56,6 @@ fn check(texts: &[(&str, &str)], version: &str) -> Vec<Finding> {
     findings
 }
 
-/// The version of the workspace.
-pub(super) fn version(manifest: &str) -> Result<String> {
-    let manifest: toml::Table = toml::from_str(manifest)?;
-    let package = &manifest["workspace"]["package"];
-    let version = package["version"]
-        .as_str()
-        .context("the version of the workspace")?;
-    Ok(version.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,7 +84,7 @@ mod tests {
     fn a_tag_of_another_version_is_found() {
         let root = crate::repository_root().unwrap();
         let all = |tag: Option<&str>| release_check(&root, tag).unwrap().len();
-        let version = super::super::version(&root).unwrap();
+        let version = workspace_package(&root, "version").unwrap();
         assert_eq!(all(None), all(Some(&format!("v{version}"))));
         assert_eq!(all(None) + 1, all(Some("v99.0.0")));
     }

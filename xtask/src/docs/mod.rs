@@ -71,9 +71,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
     ];
     documents.extend(pages.map(|(path, text)| (path.to_owned(), text)));
     let files = tree::read(root)?;
-    let texts: BTreeMap<&str, &str> = (files.iter())
-        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
-        .collect();
+    let texts: BTreeMap<&str, &str> = tree::texts(&files).into_iter().collect();
     for (path, text) in &texts {
         if path.ends_with(".md") && !documents.contains_key(*path) {
             let (text, found) = prose::updated(path, text, &data);

@@ -7,12 +7,12 @@ mod reference;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{Finding, links, tree};
+use crate::{Finding, links, tree, workspace_package};
 
 /// The list of chapters.
 const CHAPTERS: &str = "docs/SUMMARY.md";
@@ -29,7 +29,7 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
     if source.exists() {
         fs::remove_dir_all(&source)?;
     }
-    let repository = repository(root)?;
+    let repository = workspace_package(root, "repository")?;
     let files = tree::read(root)?;
     let paths: BTreeSet<String> = files.iter().map(|file| file.path.clone()).collect();
     for file in &files {
@@ -41,16 +41,14 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
             Some(text) => rewritten(&file.path, text, &repository, &paths).into_bytes(),
             None => file.bytes.clone(),
         };
-        write(&source.join(place), &bytes)?;
+        tree::write(&source.join(place), &bytes)?;
     }
-    let texts: Vec<(&str, &str)> = (files.iter())
-        .filter_map(|file| Some((file.path.as_str(), file.text()?)))
-        .collect();
+    let texts = tree::texts(&files);
     let chapters = chapters(&fs::read_to_string(root.join(CHAPTERS))?, &texts);
-    write(&source.join("SUMMARY.md"), chapters.as_bytes())?;
+    tree::write(&source.join("SUMMARY.md"), chapters.as_bytes())?;
     let mut findings = missing_chapters(&paths, &chapters);
     for (place, text) in reference::pages(metra)? {
-        write(&source.join(place), text.as_bytes())?;
+        tree::write(&source.join(place), text.as_bytes())?;
     }
     let settings = fs::read_to_string(root.join("docs/book.toml"))?;
     fs::write(
@@ -75,20 +73,6 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
     findings.extend(html::check(&output.join("html"))?);
     findings.sort();
     Ok(findings)
-}
-
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, bytes).with_context(|| path.display().to_string())
-}
-
-/// The address of the repository, from the manifest.
-fn repository(root: &Path) -> Result<String> {
-    let manifest: toml::Table = toml::from_str(&fs::read_to_string(root.join("Cargo.toml"))?)?;
-    let address = manifest["workspace"]["package"]["repository"].as_str();
-    Ok(address.context("the repository in Cargo.toml")?.to_owned())
 }
 
 /// A page whose links to files outside `docs` lead to the repository.
@@ -190,9 +174,7 @@ mod tests {
     fn every_page_is_a_chapter() {
         let root = crate::repository_root().unwrap();
         let files = tree::read(&root).unwrap();
-        let texts: Vec<(&str, &str)> = (files.iter())
-            .filter_map(|file| Some((file.path.as_str(), file.text()?)))
-            .collect();
+        let texts = tree::texts(&files);
         let paths = files.iter().map(|file| file.path.clone()).collect();
         let listed = fs::read_to_string(root.join(CHAPTERS)).unwrap();
         let chapters = chapters(&listed, &texts);

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::measuring::printed;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -44,14 +46,12 @@ pub(super) fn chapters() -> String {
 
 fn said(metra: &Path, arguments: &[&str]) -> Result<String> {
     // As wide as a page shows without scrolling.
-    let output = Command::new(metra)
-        .args(arguments)
-        .env("COLUMNS", "90")
-        .env_remove("METRA_THREADS")
-        .output()
-        .with_context(|| format!("{} could not be run", metra.display()))?;
-    ensure!(output.status.success(), "metra {arguments:?} failed");
-    Ok(String::from_utf8(output.stdout)?)
+    let mut command = Command::new(metra);
+    // Help shows the values that these have.
+    for name in ["METRA_THREADS", "METRA_MEMORY", "METRA_CACHE_DIR"] {
+        command.env_remove(name);
+    }
+    printed(command.args(arguments).env("COLUMNS", "90"))
 }
 
 fn verbs(metra: &Path) -> Result<String> {
@@ -61,8 +61,13 @@ fn verbs(metra: &Path) -> Result<String> {
         COMMAND.1,
         all.trim()
     );
-    for path in named(&all).map(|verb| vec![verb]) {
-        verb(metra, &path, &mut page)?;
+    let verbs: Vec<&str> = named(&all).collect();
+    ensure!(
+        !verbs.is_empty(),
+        "metra --help lists no verb where one was expected"
+    );
+    for path in verbs {
+        verb(metra, &[path], &mut page)?;
     }
     Ok(page)
 }
