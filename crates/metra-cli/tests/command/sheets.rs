@@ -163,7 +163,7 @@ fn a_comparison_shows_sheets_of_base_and_best_in_its_report() {
     let folder = Folder::new();
     pictured(&folder);
     let line = "compare set.parquet --label label --holdout rows --methods euclid,lda --draws 2 \
-                --no-cost --trials 2 --sheets images --sheet-queries 2 -o out";
+                --no-cost --trials 3 --sheets images --sheet-queries 2 -o out";
     folder.good(line, &[]);
     let report = String::from_utf8(folder.bytes("out/report.html")).unwrap();
     assert_eq!(
@@ -186,7 +186,7 @@ fn a_comparison_shows_sheets_of_base_and_best_in_its_report() {
     }
     let results: Value = serde_json::from_slice(&folder.bytes("out/results.json")).unwrap();
     assert_eq!(results["best"], "lda");
-    assert!(report.contains("lda: right at rank "), "{report}");
+    assert!(report.contains("lda: right at rank 3"), "{report}");
     // The same again from the log, byte by byte.
     let before = folder.bytes("out/report.html");
     folder.good(line, &[]);
