@@ -164,6 +164,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     *_LAZY,
+    *_class_names(),
     "DataError",
     "DivergedError",
     "InternalError",

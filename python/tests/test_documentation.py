@@ -26,7 +26,7 @@ def test_page_runs_and_prints_what_it_shows(
     if not page.exists():
         pytest.skip(f"{page.name} is not beside an installed package")
     matplotlib = pytest.importorskip("matplotlib", reason="the pages draw with matplotlib")
-    for optional in ("pandas", "polars", "pyarrow"):
+    for optional in ("pandas", "polars", "pyarrow", "mlflow"):
         pytest.importorskip(optional, reason=f"the pages use {optional}")
     matplotlib.use("agg")
     monkeypatch.chdir(tmp_path)
@@ -48,6 +48,11 @@ def test_links_of_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_what_a_star_imports_is_there() -> None:
+    assert {"Warca", "evaluate", "load", "MetraError"} <= set(metra.__all__)
+    assert [name for name in metra.__all__ if not hasattr(metra, name)] == []
 
 
 def sections(documentation: str) -> dict[str, str]:
