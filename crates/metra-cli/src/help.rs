@@ -22,7 +22,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Images", &["features", "sheets", "attributes", "pages"]),
     ("Cluster", &["shard", "cluster"]),
-    ("This command", &["doctor", "completions", "man"]),
+    (
+        "This command",
+        &["examples", "doctor", "completions", "man"],
+    ),
 ];
 
 /// A command with its verbs grouped in its help.

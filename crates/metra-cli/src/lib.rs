@@ -97,6 +97,8 @@ enum Verb {
     Shard(commands::shard::Shard),
     /// Run on many machines: a scheduler, its executors, their status
     Cluster(commands::cluster::Cluster),
+    /// Write the small data sets that the documentation uses
+    Examples(commands::examples::Examples),
     /// Show the version, the processor, memory, and which optional parts were found
     Doctor(commands::doctor::Doctor),
     /// Print a completion script for a shell
@@ -175,6 +177,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Pages(verb) => verb.run(common),
         Verb::Shard(verb) => verb.run(common).map(done),
         Verb::Cluster(verb) => verb.run(common).map(done),
+        Verb::Examples(verb) => verb.run(common).map(done),
         Verb::Doctor(verb) => verb.run(common).map(done),
         Verb::Completions(verb) => verb.run(help::grouped(Command::command())).map(done),
         Verb::Man(verb) => verb.run(&help::grouped(Command::command())).map(done),

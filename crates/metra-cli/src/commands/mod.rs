@@ -14,6 +14,7 @@ pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod examples;
 pub(crate) mod export;
 #[cfg(feature = "images")]
 pub(crate) mod features;

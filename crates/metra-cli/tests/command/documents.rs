@@ -1,10 +1,10 @@
 //! What documents show of the command is what it prints: lines that begin with `$ ` in blocks of code are run one after the
-//! other, in a folder that has the examples, and the lines below each are its standard output. A line `…` stands for any
+//! other, in a folder with what `metra examples` writes, and the lines below each are its standard output. A line `…` stands for any
 //! others. Times and memory in a table of `metra compare` are the machine's own.
 
 use crate::folder::Folder;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 #[test]
 #[ignore = "trains a dozen models, which takes a minute"]
@@ -17,8 +17,7 @@ fn documents_show_what_is_printed() {
     let mut wrong = Vec::new();
     for name in ["README.md", "docs/tutorial.md", "docs/guide/gate.md"] {
         let folder = Folder::new();
-        let examples = folder.path("examples");
-        std::os::unix::fs::symlink(root.join("examples"), examples).unwrap();
+        folder.good("examples", &[]);
         let text = std::fs::read_to_string(root.join(name)).unwrap();
         for (command, expected) in transcript(&text) {
             count += 1;
@@ -32,6 +31,88 @@ fn documents_show_what_is_printed() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 15, "{count}");
+}
+
+/// Commands of guides and methods' pages that need nothing but the examples, and what those before them wrote.
+#[test]
+#[ignore = "runs the commands of a dozen pages, which takes minutes"]
+fn documented_commands_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = Vec::new();
+    for folder in ["docs", "docs/guide", "docs/methods", "docs/formats"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    pages.retain(|page| page.extension().is_some_and(|ending| ending == "md"));
+    // Its commands compare thirty methods.
+    pages.retain(|page| !page.ends_with("guide/compare.md"));
+    pages.sort();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        if !text.contains("examples/data") {
+            continue;
+        }
+        let folder = Folder::new();
+        folder.good("examples", &[]);
+        let lines = text.replace("\\\n", " ");
+        for line in lines.lines().filter(|line| line.starts_with("metra ")) {
+            if is_runnable(line, |name| folder.path(name).exists()) {
+                count += 1;
+                let output = shell(&folder, line);
+                if !output.status.success() {
+                    let error = String::from_utf8_lossy(&output.stderr);
+                    wrong.push(format!("{}: {line}\n{error}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 40, "{count}");
+}
+
+/// Whether all files that a command reads are there; a table of a database is not.
+fn is_runnable(command: &str, exists: impl Fn(&str) -> bool) -> bool {
+    const ENDINGS: [&str; 8] = [
+        "parquet",
+        "safetensors",
+        "npy",
+        "tsv",
+        "txt",
+        "csv",
+        "json",
+        "index",
+    ];
+    const OUTPUTS: [&str; 3] = ["-o", "--report", "--run"];
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_file = |word: &str| {
+        word.rsplit_once('.')
+            .is_some_and(|(_, e)| ENDINGS.contains(&e))
+    };
+    let mut read = (0..words.len())
+        .filter(|&place| !OUTPUTS.contains(&words[place.saturating_sub(1)]))
+        .map(|place| words[place])
+        .filter(|word| is_file(word))
+        .peekable();
+    !command.contains('$') && read.peek().is_some() && read.all(exists)
+}
+
+#[test]
+fn what_a_reader_must_have_is_not_run() {
+    let exists = |name: &str| name.starts_with("examples/");
+    assert!(is_runnable(
+        "metra train examples/a.parquet -o m.safetensors",
+        exists
+    ));
+    assert!(!is_runnable(
+        "metra train mine.parquet -o m.safetensors",
+        exists
+    ));
+    assert!(!is_runnable(
+        "metra push examples/m.safetensors $DB",
+        exists
+    ));
+    assert!(!is_runnable("metra methods", exists));
 }
 
 #[test]
@@ -90,16 +171,19 @@ fn transcript(text: &str) -> Vec<(String, Vec<String>)> {
 }
 
 fn printed(folder: &Folder, command: &str) -> String {
+    String::from_utf8(shell(folder, command).stdout).unwrap()
+}
+
+fn shell(folder: &Folder, command: &str) -> Output {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_metra"));
     let mut paths = vec![program.parent().unwrap().to_path_buf()];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
-    let output = Command::new("bash")
+    Command::new("bash")
         .args(["-c", command])
         .current_dir(folder.path("."))
         .env("PATH", std::env::join_paths(paths).unwrap())
         .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap()
+        .unwrap()
 }
 
 /// The first shown line that is not printed where it should be, or a printed one that is not shown.

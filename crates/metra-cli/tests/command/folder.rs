@@ -128,7 +128,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn digits() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/digits.parquet");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/digits.parquet");
     path.canonicalize().unwrap().to_str().unwrap().to_owned()
 }
 

@@ -77,10 +77,7 @@ fn a_gallery_and_a_split_are_asked_alike() {
 #[test]
 fn the_example_of_the_guide() {
     let folder = Folder::new();
-    let splits = format!(
-        "{}/../../examples/data/digits.splits.json",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    let splits = format!("{}/data/digits.splits.json", env!("CARGO_MANIFEST_DIR"));
     let more = [
         digits(),
         "--splits".into(),
@@ -154,10 +151,7 @@ fn labels_are_budgeted() {
 #[test]
 fn clicks_become_judgements() {
     let folder = Folder::new();
-    let log = format!(
-        "{}/../../examples/data/clicks.csv",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    let log = format!("{}/data/clicks.csv", env!("CARGO_MANIFEST_DIR"));
     let report = folder.json("clicks -o judgements.qrels", &[&log]);
     assert_eq!(
         (

@@ -69,6 +69,30 @@ fn every_verb_and_part_of_one_has_a_manual_page() {
 }
 
 #[test]
+fn examples_are_written_and_nothing_else_is_lost() {
+    let folder = Folder::new();
+    let (printed, _) = folder.good("examples", &[]);
+    let command = printed.lines().last().unwrap().trim_start_matches("try");
+    assert!(
+        folder
+            .path(command.split_whitespace().nth(2).unwrap())
+            .is_file()
+    );
+    folder.good("examples", &[]);
+    let mine = folder.path("examples/data/clicks.csv");
+    std::fs::write(&mine, "mine").unwrap();
+    std::fs::remove_file(folder.path("examples/data/README.md")).unwrap();
+    let error = folder.refused("examples", &[]);
+    assert!(error.contains("clicks.csv"), "{error}");
+    assert!(!folder.path("examples/data/README.md").exists());
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+    folder.good("examples --force", &[]);
+    assert_ne!(std::fs::read(&mine).unwrap(), b"mine");
+    std::fs::write(folder.path("file"), "").unwrap();
+    assert!(folder.refused("examples file", &[]).contains("file"));
+}
+
+#[test]
 fn what_cannot_be_is_told_before_any_work() {
     let folder = Folder::new();
     let train = |more: &[&str]| {

@@ -308,12 +308,7 @@ fn judgements_between_rows_of_one_file() {
 fn the_guide_runs_as_written() {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::fs::create_dir_all(folder.path("examples/data")).unwrap();
-    for entry in std::fs::read_dir(root.join("examples/data")).unwrap() {
-        let from = entry.unwrap().path();
-        let name = from.file_name().unwrap().to_str().unwrap();
-        std::fs::copy(&from, folder.path(&format!("examples/data/{name}"))).unwrap();
-    }
+    folder.good("examples", &[]);
     let guide = std::fs::read_to_string(root.join("docs/guide/supervision.md")).unwrap();
     let mut printed = String::new();
     let commands = guide.lines().filter_map(|line| line.strip_prefix("metra "));

@@ -227,11 +227,10 @@ impl Changes {
                 parts,
                 hottest,
             );
-            let stem = series.versions()[*later]
-                .path
-                .file_stem()
-                .unwrap_or_default();
-            let path = folder.join(stem).with_added_extension("heat.png");
+            let stem = series.versions()[*later].path.file_stem();
+            let mut name = stem.unwrap_or_default().to_os_string();
+            name.push(".heat.png");
+            let path = folder.join(name);
             save(&drawn, &path)?;
             written.push(path);
         }

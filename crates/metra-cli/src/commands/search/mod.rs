@@ -34,8 +34,8 @@ pub(crate) struct Search {
     /// Keep only items with this value (column=value or column!=value; repeatable)
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
-    /// Keep only queries with this value (repeatable)
-    #[arg(long, value_name = "FILTER")]
+    /// Keep only queries of --query with this value (repeatable)
+    #[arg(long, value_name = "FILTER", requires = "query")]
     where_queries: Vec<Filter>,
     /// How many items to give for a query
     #[arg(short, default_value_t = 10)]
