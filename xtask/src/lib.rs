@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 pub use bench::bench;
 pub use codes::codes;
-pub use dist::{dist, release_check};
+pub use dist::{DistPart, dist, notices, release_check};
 pub use docs::docs;
 pub use golden::{Golden, golden};
 pub use reproduce::reproduce;

@@ -1,112 +1,167 @@
-//! `cargo xtask tidy` prints every finding of the tree's checks and fails if there is one;
-//! `cargo xtask dependencies` does so for licences and sources of crates;
-//! `cargo xtask structure` prints counts of the tree, such as circles of imports, and never fails;
-//! `cargo xtask golden` compares what the command makes of small fixed sets with a committed table;
-//! `cargo xtask reproduce NAME|all` runs experiments again, `cargo xtask codes NAME|all` measures quality by bytes of an
-//! item, and `cargo xtask bench` runs the benches: each writes its results in docs/results/data, and the pages;
-//! `cargo xtask docs` writes all pages and quotations of results from that folder; with `--check` it fails where a page
-//! differs from it or has a figure that is nowhere;
-//! `cargo xtask dist` makes all files of a release in target/dist (`--command PATH` packs a program that is built already),
-//! and `cargo xtask release-check [TAG]` fails while something stands in the way of publishing them;
-//! `cargo xtask site MDBOOK METRA` builds the documentation as a web site in target/site with these two programs.
+//! Tasks of the repository that cargo has no command for: `cargo xtask --help`.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use xtask::{Finding, Golden};
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::{DistPart, Finding, Golden};
+
+/// Checks, results, documents and releases of this repository
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Print every finding of the tree's checks, and fail if there is one
+    Tidy,
+    /// Do so for licences and sources of crates
+    Dependencies,
+    /// Print counts of the tree, such as circles of imports; never fails
+    Structure,
+    /// Compare what the command makes of small fixed sets with a committed table
+    Golden {
+        /// Write the table instead
+        #[arg(long, conflicts_with = "models")]
+        write: bool,
+        /// Write the models of this version
+        #[arg(long)]
+        models: bool,
+        /// The program, where it is built already
+        #[arg(long, value_name = "PATH")]
+        command: Option<PathBuf>,
+    },
+    /// Write all pages and quotations of results from docs/results/data
+    Docs {
+        /// Fail where a page differs, or has a figure that is nowhere
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run an experiment again, or `all`, and write its results and pages
+    Reproduce {
+        name: String,
+        /// The program, where it is built already
+        #[arg(long, value_name = "PATH")]
+        command: Option<String>,
+    },
+    /// Measure quality by bytes of an item for one set, or `all`
+    Codes {
+        name: String,
+        /// The program, where it is built already
+        #[arg(long, value_name = "PATH")]
+        command: Option<String>,
+    },
+    /// Run the benches and write their results
+    Bench {
+        /// Compare with the recorded results instead, and fail if they are worse
+        #[arg(long)]
+        check: bool,
+        /// A Python that has the peers
+        #[arg(long, value_name = "PATH")]
+        python: Option<String>,
+    },
+    /// Make the files of a release in target/dist, from the commit that is checked out
+    Dist {
+        /// Make these parts alone; may be given several times
+        #[arg(long, value_enum)]
+        only: Vec<DistPart>,
+        /// Pack this program, which is built already, as the part `metra`
+        #[arg(long, value_name = "PATH", conflicts_with = "only")]
+        command: Option<PathBuf>,
+    },
+    /// Print the licences of everything that a part of a release holds
+    Notices {
+        #[arg(value_enum)]
+        part: DistPart,
+        /// Rust's name of the target
+        target: String,
+    },
+    /// Build the documentation as a web site in target/site
+    Site {
+        /// The program mdbook
+        mdbook: PathBuf,
+        /// The program metra, whose help becomes a page
+        metra: PathBuf,
+        /// A Python that has the package metra, whose docstrings become pages
+        python: PathBuf,
+    },
+    /// Fail while something stands in the way of publishing, such as an address that is not filled in
+    ReleaseCheck {
+        /// The tag, which names the version
+        tag: Option<String>,
+    },
+}
 
 fn main() -> Result<ExitCode> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => report("tidy", &xtask::tidy(&xtask::repository_root()?)?),
-        ["dependencies"] => {
-            let findings = xtask::dependencies(&xtask::repository_root()?)?;
-            report("dependencies", &findings)
-        }
-        ["structure"] => {
-            let counts = xtask::structure(&xtask::repository_root()?)?;
+    let arguments = Arguments::parse();
+    let root = xtask::repository_root()?;
+    match arguments.task {
+        Task::Tidy => report("tidy", &xtask::tidy(&root)?),
+        Task::Dependencies => report("dependencies", &xtask::dependencies(&root)?),
+        Task::Structure => {
+            let counts = xtask::structure(&root)?;
             write!(std::io::stdout().lock(), "{counts}")?;
             Ok(ExitCode::SUCCESS)
         }
-        ["golden", ref options @ ..] => golden(options),
-        ["bench"] => bench(false, None),
-        ["bench", "--check"] => bench(true, None),
-        ["bench", "--python", python] => bench(false, Some(python)),
-        ["bench", "--check", "--python", python] => bench(true, Some(python)),
-        ["codes", name] => codes(name, None),
-        ["codes", name, "--command", path] => codes(name, Some(path)),
-        ["dist"] => dist(None),
-        ["dist", "--command", path] => dist(Some(path)),
-        ["site", mdbook, metra] => site(mdbook, metra),
-        ["release-check"] => release_check(None),
-        ["release-check", tag] => release_check(Some(tag)),
-        ["docs"] => report("docs", &xtask::docs(&xtask::repository_root()?, false)?),
-        ["docs", "--check"] => report("docs", &xtask::docs(&xtask::repository_root()?, true)?),
-        ["reproduce", name] => reproduce(name, None),
-        ["reproduce", name, "--command", path] => reproduce(name, Some(path)),
-        _ => bail!(
-            "expected `cargo xtask tidy`, `dependencies`, `structure`, `golden [--write|--models] \
-             [--command PATH]`, `docs [--check]`, `reproduce NAME|all [--command PATH]`, `codes NAME|all [--command PATH]`, \
-             `bench [--check] [--python PATH]`, `dist [--command PATH]`, `site MDBOOK METRA` or `release-check [TAG]`, but found the arguments {arguments:?}"
-        ),
-    }
-}
-
-fn golden(options: &[&str]) -> Result<ExitCode> {
-    let (mut what, mut command) = (Golden::Check, None);
-    let mut rest = options.iter();
-    while let Some(option) = rest.next() {
-        match *option {
-            "--write" => what = Golden::Write,
-            "--models" => what = Golden::Models,
-            "--command" => command = rest.next().map(PathBuf::from),
-            other => bail!("expected --write, --models or --command PATH, but found {other:?}"),
+        Task::Golden {
+            write,
+            models,
+            command,
+        } => {
+            let what = match (write, models) {
+                (true, _) => Golden::Write,
+                (_, true) => Golden::Models,
+                _ => Golden::Check,
+            };
+            let differences = xtask::golden(&root, what, command)?;
+            let summary = format!("golden: {} differences", differences.len());
+            list(&differences, &summary)
+        }
+        Task::Docs { check } => report("docs", &xtask::docs(&root, check)?),
+        Task::Reproduce { name, command } => {
+            xtask::reproduce(&root, &name, command.as_deref())?;
+            report("docs", &xtask::docs(&root, false)?)
+        }
+        Task::Codes { name, command } => {
+            xtask::codes(&root, &name, command.as_deref())?;
+            report("docs", &xtask::docs(&root, false)?)
+        }
+        Task::Bench { check, python } => {
+            let worse = xtask::bench(&root, check, python.as_deref())?;
+            let summary = format!("bench: {} worse than recorded", worse.len());
+            list(&worse, &summary)
+        }
+        Task::Dist { only, command } => {
+            let built = command.map(std::path::absolute).transpose()?;
+            let sums = xtask::dist(&root, &root.join("target/dist"), &only, built.as_deref())?;
+            write!(std::io::stdout().lock(), "{sums}")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Notices { part, target } => {
+            let text = xtask::notices(&root, part, &target)?;
+            write!(std::io::stdout().lock(), "{text}")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Site {
+            mdbook,
+            metra,
+            python,
+        } => {
+            let output = root.join("target/site");
+            let findings = xtask::site(&root, &output, &mdbook, &metra, &python)?;
+            report("site", &findings)
+        }
+        Task::ReleaseCheck { tag } => {
+            let findings = xtask::release_check(&root, tag.as_deref())?;
+            report("release-check", &findings)
         }
     }
-    let differences = xtask::golden(&xtask::repository_root()?, what, command)?;
-    let summary = format!("golden: {} differences", differences.len());
-    list(&differences, &summary)
-}
-
-fn dist(built: Option<&str>) -> Result<ExitCode> {
-    let root = xtask::repository_root()?;
-    let built = built.map(std::path::absolute).transpose()?;
-    let sums = xtask::dist(&root, &root.join("target/dist"), built.as_deref())?;
-    write!(std::io::stdout().lock(), "{sums}")?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn site(mdbook: &str, metra: &str) -> Result<ExitCode> {
-    let root = xtask::repository_root()?;
-    let [mdbook, metra] = [mdbook, metra].map(PathBuf::from);
-    let findings = xtask::site(&root, &root.join("target/site"), &mdbook, &metra)?;
-    report("site", &findings)
-}
-
-fn release_check(tag: Option<&str>) -> Result<ExitCode> {
-    let findings = xtask::release_check(&xtask::repository_root()?, tag)?;
-    report("release-check", &findings)
-}
-
-fn codes(name: &str, command: Option<&str>) -> Result<ExitCode> {
-    let root = xtask::repository_root()?;
-    xtask::codes(&root, name, command)?;
-    report("docs", &xtask::docs(&root, false)?)
-}
-
-fn reproduce(name: &str, command: Option<&str>) -> Result<ExitCode> {
-    let root = xtask::repository_root()?;
-    xtask::reproduce(&root, name, command)?;
-    report("docs", &xtask::docs(&root, false)?)
-}
-
-fn bench(check: bool, python: Option<&str>) -> Result<ExitCode> {
-    let worse = xtask::bench(&xtask::repository_root()?, check, python)?;
-    let summary = format!("bench: {} worse than recorded", worse.len());
-    list(&worse, &summary)
 }
 
 fn report(check: &str, findings: &[Finding]) -> Result<ExitCode> {

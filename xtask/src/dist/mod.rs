@@ -2,7 +2,7 @@
 //!
 //! Programs are linked by zig against the oldest C library that Rust supports, so that they run on every Linux that has it;
 //! archives and Debian packages hold them with licences, notices of third parties, a list of parts, manual pages and
-//! completions. The Python package is built the same way. Two runs at one commit give the same bytes: paths of the machine are
+//! completions. The Python package is built the same way. Two runs at one commit should give the same bytes: paths of the machine are
 //! replaced, and times are the commit's.
 
 mod crates;
@@ -19,43 +19,79 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 
 use self::package::{Contents, Label, empty};
 use crate::measuring::{printed, said};
-use crate::workspace_package;
+use crate::{tree, workspace_package};
 
-/// Programs by name, with their features beside the default ones.
-const PROGRAMS: [(&str, &str); 2] = [("metra", "postgres"), ("metra-cluster", "postgres,cluster")];
+/// A part of a release that can be made alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DistPart {
+    /// The command: archive and Debian package
+    Metra,
+    /// The Python package: wheel and sources
+    Python,
+    /// The command with `metra cluster`: archive and Debian package
+    MetraCluster,
+}
+
+impl DistPart {
+    /// The name of the files.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Metra => "metra",
+            Self::Python => "metra-python",
+            Self::MetraCluster => "metra-cluster",
+        }
+    }
+
+    /// The crate, and its features beside the default ones.
+    fn package(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Metra => ("metra-cli", "postgres"),
+            Self::Python => ("metra-python", ""),
+            Self::MetraCluster => ("metra-cli", "postgres,cluster"),
+        }
+    }
+}
+
 /// Rust's name of the target, and the version of the C library that programs ask for.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LIBC: &str = "2.17";
 const PLATFORM: &str = "x86_64-linux";
 const DEBIAN: &str = "amd64";
+/// What the command's feature `cluster` needs, which the Python package does not have.
+const ENGINE: &str = "crates/metra-engine";
 /// Packages of the tools, with hashes.
 const TOOLS: &str = "deploy/dist-requirements.txt";
 
-/// Make everything, or, given a program that is built already, its packages alone. Returns the files with their digests.
-pub fn dist(root: &Path, output: &Path, built: Option<&Path>) -> Result<String> {
+/// Make these parts, or all of them if none is named; or, given a program that is built already, its packages alone.
+/// Returns the files with their digests.
+pub fn dist(root: &Path, output: &Path, only: &[DistPart], built: Option<&Path>) -> Result<String> {
     fs::create_dir_all(output).with_context(|| output.display().to_string())?;
     let output = &output.canonicalize()?;
     let build = Build::new(root, output)?;
     let mut made = Vec::new();
-    match built {
-        Some(command) => {
-            let (name, features) = PROGRAMS[0];
-            made.extend(build.pack(root, command, name, build.parts(features)?)?);
-        }
-        None => {
-            let parts = PROGRAMS.map(|(_, features)| build.parts(features));
-            let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-            // What the wheel holds is the command without clusters.
-            let source = build.export(&parts[0].0)?;
-            let tools = build.tools()?;
-            for ((name, features), parts) in PROGRAMS.into_iter().zip(parts) {
-                let command = build.compile(&source, &tools, features)?;
-                made.extend(build.pack(&source, &command, name, parts)?);
-            }
-            made.extend(build.python(&source, &tools)?);
+    if let Some(command) = built {
+        let part = DistPart::Metra;
+        made.extend(build.pack(root, command, part, build.licensing(part)?)?);
+    } else {
+        let parts = match only {
+            [] => DistPart::value_variants(),
+            only => only,
+        };
+        let source = build.export()?;
+        let tools = build.tools()?;
+        for part in parts.iter().copied() {
+            let licensing = build.licensing(part)?;
+            made.extend(match part {
+                DistPart::Python => build.python(&source, &tools, licensing)?,
+                _ => {
+                    let command = build.compile(&source, &tools, part)?;
+                    build.pack(&source, &command, part, licensing)?
+                }
+            });
         }
     }
     made.sort();
@@ -63,6 +99,12 @@ pub fn dist(root: &Path, output: &Path, built: Option<&Path>) -> Result<String> 
     let sums = printed(Command::new("sha256sum").current_dir(output).args(names))?;
     fs::write(output.join("SHA256SUMS"), &sums)?;
     Ok(sums)
+}
+
+/// Licences of everything that a part holds on a target of Rust, as one text.
+pub fn notices(root: &Path, part: DistPart, target: &str) -> Result<String> {
+    let (package, features) = part.package();
+    notices::notices(&crates::crates(root, package, features, target)?)
 }
 
 struct Build<'b> {
@@ -83,25 +125,15 @@ impl<'b> Build<'b> {
         })
     }
 
-    /// The commit's files in a folder of their own, with the notices of the wheel: what is not committed is in no
-    /// release.
-    fn export(&self, notices: &str) -> Result<PathBuf> {
+    /// The commit's files in a folder of their own: what is not committed is in no release.
+    fn export(&self) -> Result<PathBuf> {
         let folder = self.output.join("source");
         empty(&folder)?;
         let archive = self.output.join("source.tar");
         let mut git = Command::new("git");
         git.current_dir(self.root).args(["archive", "--output"]);
         printed(git.arg(&archive).arg("HEAD"))?;
-        let mut tar = Command::new("tar");
-        printed(
-            tar.arg("--extract")
-                .arg("--file")
-                .arg(&archive)
-                .arg("--directory")
-                .arg(&folder),
-        )?;
-        fs::remove_file(archive)?;
-        fs::write(folder.join("python/THIRD-PARTY-NOTICES.txt"), notices)?;
+        unpack(&archive, &folder)?;
         Ok(folder)
     }
 
@@ -137,12 +169,13 @@ impl<'b> Build<'b> {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
         let home = home.context("neither CARGO_HOME nor HOME is set")?;
-        let target = self.output.join("target");
-        // Rust takes the last that fits, so that the folders within the source come after it.
+        // All of them in every call: other flags would compile everything once more.
+        let folders = ["source", "sdist", "target"].map(|name| self.output.join(name));
         let names = [
-            (home.as_path(), "/cargo"),
-            (source, "/metra"),
-            (target.as_path(), "/target"),
+            (&home, "/cargo"),
+            (&folders[0], "/metra"),
+            (&folders[1], "/python"),
+            (&folders[2], "/target"),
         ];
         let rust: Vec<String> = (names.iter())
             .map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()))
@@ -159,51 +192,45 @@ impl<'b> Build<'b> {
         command
             .current_dir(source)
             .env("PATH", path)
-            .env("CARGO_TARGET_DIR", &target)
+            .env("CARGO_TARGET_DIR", &folders[2])
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))
             .env("CFLAGS", c.join(" "))
-            .env("CXXFLAGS", c.join(" "))
+            // usearch gives a file of C to the compiler of C++, and zig goes by the ending.
+            .env("CXXFLAGS", format!("{} -x c++", c.join(" ")))
             .env("SOURCE_DATE_EPOCH", &self.time);
         Ok(command)
     }
 
-    fn compile(&self, source: &Path, tools: &Path, features: &str) -> Result<PathBuf> {
+    fn compile(&self, source: &Path, tools: &Path, part: DistPart) -> Result<PathBuf> {
+        let (package, features) = part.package();
         let mut cargo = self.reproducible(source, tools, "cargo")?;
-        let target = format!("{TARGET}.{LIBC}");
-        cargo.args([
-            "zigbuild",
-            "--locked",
-            "--profile",
-            "dist",
-            "--package",
-            "metra-cli",
-        ]);
-        loudly(cargo.args(["--features", features, "--target", &target]))?;
+        cargo.args(["zigbuild", "--locked", "--profile", "dist"]);
+        cargo.args(["--package", package, "--features", features]);
+        loudly(cargo.args(["--target", &format!("{TARGET}.{LIBC}")]))?;
         Ok(self.output.join("target").join(TARGET).join("dist/metra"))
     }
 
-    /// The Python package, as a wheel and as sources.
-    fn python(&self, source: &Path, tools: &Path) -> Result<Vec<PathBuf>> {
+    /// The Python package as sources, and as the wheel that is built from these. The licences of others lie beside
+    /// ours, where the package's metadata finds them.
+    fn python(
+        &self,
+        source: &Path,
+        tools: &Path,
+        (notices, sbom): (String, String),
+    ) -> Result<Vec<PathBuf>> {
+        let python = source.join("python");
+        tree::write(&python.join("LICENSE-THIRD-PARTY.txt"), notices.as_bytes())?;
+        let sources = self.python_sources(source, tools)?;
         let folder = self.output.join("wheels");
         empty(&folder)?;
-        let mut maturin = self.reproducible(source, tools, "maturin")?;
-        maturin.current_dir(source.join("python"));
-        maturin.args([
-            "build",
-            "--locked",
-            "--profile",
-            "dist",
-            "--zig",
-            "--target",
-            TARGET,
-        ]);
-        loudly(
-            maturin
-                .args(["--compatibility", "manylinux2014", "--sdist", "--out"])
-                .arg(&folder),
-        )?;
-        let mut made = Vec::new();
+        let mut maturin = self.reproducible(&sources, tools, "maturin")?;
+        maturin.args(["build", "--locked", "--profile", "dist", "--zig"]);
+        maturin.args(["--target", TARGET, "--compatibility", "manylinux2014"]);
+        loudly(maturin.arg("--out").arg(&folder))?;
+        let stage = sources.parent().context("sources lie in a folder")?;
+        let name = format!("metra-{}", self.version);
+        let mut made = vec![package::packed(stage, &name, self.output, &self.time)?];
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             let name = path.file_name().context("a file has a name")?;
@@ -211,16 +238,44 @@ impl<'b> Build<'b> {
             fs::rename(&path, &place)?;
             made.push(place);
         }
+        let mut twine = Command::new(tools.join("python"));
+        loudly(twine.args(["-m", "twine", "check", "--strict"]).args(&made))?;
+        made.push(self.list_of_parts(DistPart::Python, &sbom)?);
         Ok(made)
     }
 
-    /// Notices and the list of parts of the command with these features.
-    fn parts(&self, features: &str) -> Result<(String, String)> {
-        let crates = crates::crates(self.root, "metra-cli", features, TARGET)?;
-        Ok((
-            notices::notices(&crates)?,
-            sbom::sbom("metra-cli", &crates)?,
-        ))
+    /// The sources of the Python package in a folder of their own.
+    fn python_sources(&self, source: &Path, tools: &Path) -> Result<PathBuf> {
+        let folder = self.output.join("sdist");
+        empty(&folder)?;
+        let mut maturin = self.reproducible(source, tools, "maturin")?;
+        maturin.current_dir(source.join("python"));
+        printed(maturin.args(["sdist", "--out"]).arg(&folder))?;
+        let name = format!("metra-{}", self.version);
+        unpack(&folder.join(format!("{name}.tar.gz")), &folder)?;
+        let sources = folder.join(name);
+        // maturin leaves out crates that no feature of the package asks for, but cargo reads their manifests.
+        let mut copy = Command::new("cp");
+        copy.arg("--recursive").arg(source.join(ENGINE));
+        printed(copy.arg(sources.join(ENGINE)))?;
+        // Without what only other members of the workspace need, so that the list of versions is that of these sources.
+        let mut cargo = self.reproducible(&sources, tools, "cargo")?;
+        printed(cargo.args(["metadata", "--offline", "--format-version", "1"]))?;
+        Ok(sources)
+    }
+
+    /// Notices and the list of parts.
+    fn licensing(&self, part: DistPart) -> Result<(String, String)> {
+        let (package, features) = part.package();
+        let crates = crates::crates(self.root, package, features, TARGET)?;
+        Ok((notices::notices(&crates)?, sbom::sbom(package, &crates)?))
+    }
+
+    fn list_of_parts(&self, part: DistPart, sbom: &str) -> Result<PathBuf> {
+        let name = format!("{}-{}.cdx.json", part.name(), self.version);
+        let path = self.output.join(name);
+        tree::write(&path, sbom.as_bytes())?;
+        Ok(path)
     }
 
     /// The packages of a program.
@@ -228,7 +283,7 @@ impl<'b> Build<'b> {
         &self,
         source: &Path,
         command: &Path,
-        name: &str,
+        part: DistPart,
         (notices, sbom): (String, String),
     ) -> Result<Vec<PathBuf>> {
         let said = printed(Command::new(command).arg("--version"))?;
@@ -244,22 +299,26 @@ impl<'b> Build<'b> {
             sbom,
         };
         let label = Label {
-            name,
+            name: part.name(),
             version: &self.version,
             platform: PLATFORM,
             debian: DEBIAN,
             time: &self.time,
         };
-        let list = self
-            .output
-            .join(format!("{name}-{}.cdx.json", self.version));
-        fs::write(&list, &contents.sbom)?;
         Ok(vec![
-            list,
+            self.list_of_parts(part, &contents.sbom)?,
             package::archive(source, &contents, &label, self.output)?,
             package::debian(source, &contents, &label, self.output)?,
         ])
     }
+}
+
+/// Puts the files of an archive into a folder, and removes the archive.
+fn unpack(archive: &Path, folder: &Path) -> Result<()> {
+    let mut tar = Command::new("tar");
+    tar.arg("--extract").arg("--file").arg(archive);
+    printed(tar.arg("--directory").arg(folder))?;
+    Ok(fs::remove_file(archive)?)
 }
 
 /// Runs a program that shows its progress.

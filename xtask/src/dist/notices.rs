@@ -19,11 +19,23 @@ const FILES: [&str; 6] = [
 ];
 
 /// Parts that are not crates: what they are, where they are from, and their licence.
-const PARTS: [(&str, &str, &str); 1] = [(
-    "Noto Sans Mono, as bitmaps in the crate noto-sans-mono-bitmap",
-    "The Noto Project Authors",
-    "OFL-1.1",
-)];
+const PARTS: [(&str, &str, &str); 3] = [
+    (
+        "Noto Sans Mono, as bitmaps in the crate noto-sans-mono-bitmap",
+        "The Noto Project Authors",
+        "OFL-1.1",
+    ),
+    (
+        "The standard library of Rust",
+        "The Rust Project Developers",
+        "MIT",
+    ),
+    (
+        "libc++, libc++abi, libunwind and compiler-rt, where they are linked in",
+        "The LLVM Project",
+        "Apache-2.0 WITH LLVM-exception",
+    ),
+];
 
 /// The text.
 pub(super) fn notices(crates: &[Crate]) -> Result<String> {
@@ -92,7 +104,12 @@ fn of_folder(folder: &Path) -> Result<Vec<String>> {
     texts.collect()
 }
 
+/// The text of a licence, with that of its exception if it names one.
 fn canonical(licence: &str) -> Option<String> {
+    if let Some((licence, exception)) = licence.split_once(" WITH ") {
+        let exception = spdx::exception_id(exception)?.text().trim();
+        return Some(format!("{}\n\n{exception}", canonical(licence)?));
+    }
     spdx::license_id(licence).map(|id| id.text().trim().to_owned())
 }
 
@@ -111,6 +128,7 @@ mod tests {
             assert!(count > 1, "{} has no licence text", one.id());
         }
         assert!(text.contains("SIL OPEN FONT LICENSE"));
+        assert!(text.contains("LLVM Exceptions to the Apache 2.0"));
         assert!(text.contains("Permission is hereby granted"));
         assert_eq!(text, notices(&crates).unwrap());
     }

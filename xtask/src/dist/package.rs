@@ -70,28 +70,27 @@ pub(super) fn archive(
         let script = completions(&contents.command, shell)?;
         write(&folder.join("completions").join(file), &script)?;
     }
-    let path = output.join(format!("{name}.tar.gz"));
-    let tar = stage.join("archive.tar");
-    let time = format!("--mtime=@{}", label.time);
-    let fixed = [
-        "--sort=name",
-        "--owner=0",
-        "--group=0",
-        "--numeric-owner",
-        "--format=gnu",
-    ];
-    let mut program = Command::new("tar");
-    program
-        .arg("--create")
-        .args(fixed)
-        .arg(&time)
-        .arg("--file")
-        .arg(&tar);
-    printed(program.arg("--directory").arg(&stage).arg(&name))?;
-    printed(Command::new("gzip").args(["--no-name", "-9"]).arg(&tar))?;
-    fs::rename(stage.join("archive.tar.gz"), &path)?;
+    let path = packed(&stage, &name, output, label.time)?;
     fs::remove_dir_all(&stage)?;
     Ok(path)
+}
+
+/// An archive of the folder `name` in `stage`, whose bytes depend on its files alone.
+pub(super) fn packed(stage: &Path, name: &str, output: &Path, time: &str) -> Result<PathBuf> {
+    let tar = output.join(format!("{name}.tar"));
+    let mut program = Command::new("tar");
+    program
+        .args(["--create", "--sort=name", "--owner=0", "--group=0"])
+        .args(["--numeric-owner", "--format=gnu", "--mode=go=rX,u+w"])
+        .arg(format!("--mtime=@{time}"));
+    program.arg("--file").arg(&tar);
+    printed(program.arg("--directory").arg(stage).arg(name))?;
+    printed(
+        Command::new("gzip")
+            .args(["--no-name", "--force", "-9"])
+            .arg(&tar),
+    )?;
+    Ok(tar.with_extension("tar.gz"))
 }
 
 /// A Debian package.
@@ -133,12 +132,10 @@ pub(super) fn debian(
     }
     if label.name.ends_with("cluster") {
         for service in SERVICES {
-            let from = root.join("deploy/systemd").join(service);
-            place(
-                &from,
-                &stage.join("usr/lib/systemd/system").join(service),
-                0o644,
-            )?;
+            let unit = fs::read_to_string(root.join("deploy/systemd").join(service))?;
+            // By hand the command is put elsewhere than a package may put it.
+            let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
+            write(&stage.join("usr/lib/systemd/system").join(service), &unit)?;
         }
     }
     let kilobytes = size(&stage)? / 1024;
@@ -154,7 +151,7 @@ pub(super) fn debian(
     };
     let control = format!(
         "Package: {name}\nVersion: {version}\nArchitecture: {debian}\nMaintainer: The Metra developers \
-         <metra@example.invalid>\nInstalled-Size: {kilobytes}\nSection: science\nPriority: optional\nConflicts: {other}\n\
+         <metra@example.invalid>\nInstalled-Size: {kilobytes}\nSection: science\nPriority: optional\nConflicts: {other}\nReplaces: {other}\nDepends: libc6 (>= 2.17)\n\
          Description: Learn distances over vectors so that the right answers rank first\n \
          Metra learns a small map from labels or relevance judgements, states the gain with an interval, and puts the\n \
          result to work in a vector store.\n"

@@ -24,7 +24,13 @@ const FOLDERS: [(&str, &str); 2] = [
 ];
 
 /// Build the site in `output` with these programs; what is wrong with it.
-pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<Vec<Finding>> {
+pub fn site(
+    root: &Path,
+    output: &Path,
+    mdbook: &Path,
+    metra: &Path,
+    python: &Path,
+) -> Result<Vec<Finding>> {
     let source = output.join("src");
     if source.exists() {
         fs::remove_dir_all(&source)?;
@@ -47,9 +53,7 @@ pub fn site(root: &Path, output: &Path, mdbook: &Path, metra: &Path) -> Result<V
     let chapters = chapters(&fs::read_to_string(root.join(CHAPTERS))?, &texts);
     tree::write(&source.join("SUMMARY.md"), chapters.as_bytes())?;
     let mut findings = missing_chapters(&paths, &chapters);
-    for (place, text) in reference::pages(metra)? {
-        tree::write(&source.join(place), text.as_bytes())?;
-    }
+    reference::write(root, metra, python, &source)?;
     let settings = fs::read_to_string(root.join("docs/book.toml"))?;
     fs::write(
         output.join("book.toml"),

@@ -1,12 +1,15 @@
-//! Pages that the command writes about itself: its verbs and options, its methods and their parameters.
+//! Pages that the programs write about themselves: verbs and options of the command, methods and their parameters, and
+//! what the Python package has.
 
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::measuring::printed;
+use crate::tree;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -31,17 +34,42 @@ struct Parameter {
 const COMMAND: (&str, &str) = ("reference/command.md", "The command");
 const METHODS: (&str, &str) = ("reference/methods.md", "Methods and their parameters");
 
-/// Pages with their places in the site.
-pub(super) fn pages(metra: &Path) -> Result<Vec<(&'static str, String)>> {
+/// Those of the Python package, which this script writes.
+const PYTHON: [(&str, &str); 3] = [
+    ("reference/python.md", "Python: functions and results"),
+    ("reference/python-estimators.md", "Python: estimators"),
+    (
+        "reference/python-stores.md",
+        "Python: vector stores and MLflow",
+    ),
+];
+const SCRIPT: &str = "python/tools/reference.py";
+
+/// Write the pages into the folder of the site's sources.
+pub(super) fn write(root: &Path, metra: &Path, python: &Path, source: &Path) -> Result<()> {
     let methods = methods(&said(metra, &["methods", "--json"])?)?;
-    Ok(vec![(COMMAND.0, verbs(metra)?), (METHODS.0, methods)])
+    tree::write(&source.join(COMMAND.0), verbs(metra)?.as_bytes())?;
+    tree::write(&source.join(METHODS.0), methods.as_bytes())?;
+    let mut script = Command::new(python);
+    script.arg(root.join(SCRIPT)).arg(source.join("reference"));
+    printed(&mut script)?;
+    for (place, title) in PYTHON {
+        let text = fs::read_to_string(source.join(place)).context(place)?;
+        ensure!(
+            text.starts_with(&format!("# {title}\n")),
+            "{SCRIPT} calls {place} otherwise than {title:?}"
+        );
+    }
+    Ok(())
 }
 
 /// Their lines in the list of chapters.
 pub(super) fn chapters() -> String {
-    [COMMAND, METHODS]
+    let all = [COMMAND, METHODS].into_iter().chain(PYTHON);
+    let lines: Vec<String> = all
         .map(|(place, title)| format!("- [{title}]({place})"))
-        .join("\n")
+        .collect();
+    lines.join("\n")
 }
 
 fn said(metra: &Path, arguments: &[&str]) -> Result<String> {
