@@ -20,10 +20,11 @@ Use
     `Model` maps, compares and searches; `load` reads its file, and `from_model` makes an estimator of
     it. `plan` says how a vector store serves it, and `stores` does so in LanceDB, PostgreSQL with
     pgvector, Chroma, Milvus, Qdrant and FAISS. `export` writes its map for ONNX, FAISS, C, SQL and
-    sentence-transformers. ``metra`` in a shell, or ``python -m metra``, is the whole command.
+    sentence-transformers. `Client` asks a server that ``metra serve`` runs, and finds `Hit`. ``metra`` in a shell, or
+    ``python -m metra``, is the whole command.
 Errors
     `MetraError` is a ValueError; `DataError`, `SupervisionError`, `ParameterError`, `DivergedError`,
-    `ModelFileError` and `PlanError` are its kinds.
+    `ModelFileError`, `PlanError` and `ServerError` are its kinds.
 
 >>> import metra
 >>> from sklearn.datasets import load_digits
@@ -63,6 +64,9 @@ _LAZY = {
     "LabelBudget": "labels",
     "check": "checks",
     "DataCheck": "checks",
+    "Client": "client",
+    "Hit": "client",
+    "ServerError": "client",
     "clicks": "labels",
     "Clicks": "labels",
     "compare": "comparison",

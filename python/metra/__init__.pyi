@@ -21,6 +21,11 @@ from .checks import (
     DataCheck as DataCheck,
     check as check,
 )
+from .client import (
+    Client as Client,
+    Hit as Hit,
+    ServerError as ServerError,
+)
 from .comparison import (
     Comparison as Comparison,
     compare as compare,

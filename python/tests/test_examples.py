@@ -7,11 +7,12 @@ import pkgutil
 import metra
 import pytest
 
-# Stores have tests of their own, where their clients are.
+# Stores and applications of the service have tests of their own, where what they need is installed.
+ELSEWHERE = ("metra.stores", "metra.langchain", "metra.llama_index", "metra._metra")
 MODULES = ["metra"] + [
     module.name
     for module in pkgutil.iter_modules(metra.__path__, "metra.")
-    if module.name not in ("metra.stores", "metra._metra")
+    if module.name not in ELSEWHERE
 ]
 
 

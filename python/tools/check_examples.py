@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide"
-PAGES = [ROOT / "python" / "README.md", GUIDE / "python.md", GUIDE / "pgvector.md", GUIDE / "from-metric-learn.md"]
+PAGES = [ROOT / "python" / "README.md"]
+PAGES += [GUIDE / f"{name}.md" for name in ("python", "pgvector", "from-metric-learn", "serve-clients")]
 
 
 def examples() -> dict[str, str]:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import metra
@@ -91,14 +92,16 @@ def function(name: str, what: Any, level: int) -> str:
 
 
 def members(kind: type) -> list[tuple[str, Any]]:
-    found = [(name, one) for name, one in inspect.getmembers(kind) if not name.startswith("_")]
+    # Fields of a named tuple are among its attributes already.
+    fields = getattr(kind, "_fields", ())
+    found = [(name, one) for name, one in inspect.getmembers(kind) if not name.startswith("_") and name not in fields]
     return [(name, one) for name, one in found if inspect.getdoc(one) and belongs(kind, name)]
 
 
 def belongs(kind: type, name: str) -> bool:
     """Whether a member is ours: mixins of scikit-learn are described there, and dict's methods by Python."""
     owner = next((base for base in kind.__mro__ if name in vars(base)), None)
-    return owner is not None and owner.__module__.split(".")[0] in ("metra", "builtins") and owner not in (dict, list, str)
+    return owner is not None and owner.__module__.split(".")[0] in ("metra", "builtins") and owner not in (dict, list, str, tuple)
 
 
 def described(name: str, kind: type, level: int) -> str:
@@ -126,7 +129,9 @@ def general() -> str:
     out.append("## Errors\n")
     for name in sorted(errors):
         one = getattr(metra, name)
-        out.append(f"- `metra.{name}` (a `{one.__base__.__name__}`): {plain(inspect.getdoc(one) or '')}")
+        said, *parts = markdown(one.__doc__).strip().split("\n\n")
+        out.append(f"- `metra.{name}` (a `{one.__base__.__name__}`): {said}")
+        out += [indent(part, "  ") for part in parts if part.startswith("- ")]
     return "\n".join(out)
 
 

@@ -141,7 +141,7 @@ pub(crate) fn codes_page(root: &Path) -> Result<String> {
     let mut page = String::from(
         "# Quality by bytes of an item\n\n\
          What `metra compress` finds on real data ([how to read it](../guide/compress.md)). For every budget of bytes, map \
-         and code were chosen on a validation part and evaluated once on the test part, against the vectors as they are \
+         and code were chosen on a validation part and evaluated once on the test part, against the untransformed vectors \
          in f32. Made by `METRA_DATA=… cargo xtask codes all`; the whole results, with all that was tried, are in \
          `docs/results/data/codes_*.json`.\n",
     );
@@ -217,7 +217,7 @@ fn faiss_section(page: &mut String, root: &Path) -> Result<()> {
     writeln!(
         page,
         "\n## FAISS's own codes on CLINC150\n\nThe same split as above, by FAISS {} (`python benches/peers/codes.py \
-         $METRA_DATA docs/results/data/codes_faiss.json`); the vectors as they are give map {:.4} and p@1 {:.4}.\n\n\
+         $METRA_DATA docs/results/data/codes_faiss.json`); the untransformed vectors give map {:.4} and p@1 {:.4}.\n\n\
          | factory | bytes | map | p@1 |\n| --- | --- | --- | --- |",
         found.faiss, found.base.0, found.base.1
     )?;

@@ -6,7 +6,10 @@
 use crate::Finding;
 
 /// The crates that people run; they may use every other crate.
-const FRONT_ENDS: &[&str] = &["metra-cli", "metra-server", "metra-python"];
+const FRONT_ENDS: &[&str] = &["metra-cli", "metra-python"];
+
+/// What the service is made of; it is a verb of the command.
+const SERVICE: &[&str] = &["metra", "metra-files", "metra-stores"];
 
 /// Checks the manifest of a crate; the workspace's own and those of separate workspaces (fuzzing)
 /// have no findings.
@@ -42,6 +45,11 @@ fn directions(path: &str, package: &str, dependencies: &[Dependency]) -> Vec<Fin
             (
                 makes_pages,
                 "metra and metra-report, which make pages of results",
+            )
+        } else if package == "metra-server" {
+            (
+                SERVICE.contains(&name.as_str()),
+                "metra, metra-files and metra-stores",
             )
         } else if FRONT_ENDS.contains(&package) {
             (
@@ -195,6 +203,7 @@ mod tests {
         let text = "[package]\nname = \"x\"\n[dependencies]\nmetra-cli.workspace = true\n";
         assert_eq!(lines("crates/metra/Cargo.toml", text), [4]);
         assert_eq!(lines("crates/metra-files/Cargo.toml", text), [4]);
+        assert_eq!(lines("crates/metra-server/Cargo.toml", text), [4]);
         assert_eq!(lines("xtask/Cargo.toml", text), [4]);
         let text = "[dev-dependencies]\nmetra-files = { workspace = true }\n";
         assert_eq!(lines("crates/metra-images/Cargo.toml", text), [2]);
@@ -205,6 +214,8 @@ mod tests {
         let text = "[dependencies]\nmetra.workspace = true\n";
         assert!(lines("crates/metra-files/Cargo.toml", text).is_empty());
         let text = "[dependencies]\nmetra.workspace = true\nmetra-files.workspace = true\n";
+        assert!(lines("crates/metra-server/Cargo.toml", text).is_empty());
+        let text = "[dependencies]\nmetra-server.workspace = true\n";
         assert!(lines("crates/metra-cli/Cargo.toml", text).is_empty());
     }
 

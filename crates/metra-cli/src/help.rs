@@ -18,6 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Deploy",
         &[
             "embed", "search", "shorten", "plan", "index", "export", "push", "pull", "models",
+            "serve",
         ],
     ),
     ("Images", &["features", "sheets", "attributes", "pages"]),

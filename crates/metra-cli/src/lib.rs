@@ -8,10 +8,21 @@ mod cluster_args;
 mod command_line;
 mod commands;
 mod comparisons;
-#[cfg(all(test, feature = "cluster", feature = "images", feature = "postgres"))]
+#[cfg(all(
+    test,
+    feature = "cluster",
+    feature = "images",
+    feature = "postgres",
+    feature = "serve"
+))]
 mod documented;
 mod evaluation_args;
-#[cfg(not(all(feature = "cluster", feature = "images", feature = "postgres")))]
+#[cfg(not(all(
+    feature = "cluster",
+    feature = "images",
+    feature = "postgres",
+    feature = "serve"
+)))]
 mod feature_off;
 mod help;
 #[cfg(feature = "images")]
@@ -85,6 +96,8 @@ enum Verb {
     Pull(commands::pull::Pull),
     /// List the models that were pushed to a database
     Models(commands::models::Models),
+    /// Serve models and indexes over HTTP
+    Serve(Box<commands::serve::Serve>),
     /// Compute image feature vectors: stripes (people), GIST (scenes, web pages)
     Features(Box<commands::features::Features>),
     /// Draw the top-ranked images of held-out queries, correct and wrong ones marked
@@ -126,10 +139,21 @@ pub fn run(program: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
         verb.note_given(given);
     }
     let common = command.common;
-    progress::start_log(&common);
+    #[cfg(feature = "serve")]
+    if let Verb::Serve(verb) = &command.verb {
+        // A server has its own way with signals, and its own threads.
+        progress::start_log(&common, verb.log_format());
+        return ended(verb.run(&common).map(|()| 0));
+    }
+    progress::start_log(&common, progress::LogFormat::Command);
     interrupt::watch();
     let checked = outputs::check(&matches, common.force);
-    match checked.and_then(|()| run_verb(command.verb, &common)) {
+    ended(checked.and_then(|()| run_verb(command.verb, &common)))
+}
+
+/// The exit code of an outcome, after its error was said.
+fn ended(outcome: Result<u8>) -> u8 {
+    match outcome {
         Ok(code) => print::ending(code),
         Err(error) if interrupted(&error) => {
             tracing::error!("interrupted; no file was left half-written");
@@ -171,6 +195,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Push(verb) => verb.run(common).map(done),
         Verb::Pull(verb) => verb.run(common).map(done),
         Verb::Models(verb) => verb.run(common).map(done),
+        Verb::Serve(verb) => verb.run(common).map(done),
         Verb::Features(verb) => verb.run(common).map(done),
         Verb::Sheets(verb) => verb.run(common).map(done),
         Verb::Attributes(verb) => verb.run(common).map(done),

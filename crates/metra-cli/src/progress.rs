@@ -22,28 +22,45 @@ static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Messages go to standard error, so that standard output is the answer alone. Of what libraries
 /// log, warnings are shown, and the rest where --verbose asks for it.
-pub(crate) fn start_log(common: &Common) {
+pub(crate) fn start_log(common: &Common, format: LogFormat) {
     let (ours, theirs) = match (common.quiet, common.verbose) {
         (true, _) => (LevelFilter::ERROR, LevelFilter::ERROR),
         (_, true) => (LevelFilter::INFO, LevelFilter::INFO),
-        _ if common.json => (LevelFilter::WARN, LevelFilter::WARN),
+        // A service goes on, and its log with it.
+        _ if common.json && format == LogFormat::Command => (LevelFilter::WARN, LevelFilter::WARN),
         _ => (LevelFilter::INFO, LevelFilter::WARN),
     };
     IS_QUIET.store(common.quiet, Ordering::Relaxed);
     let shown = Targets::new()
         .with_default(theirs)
         .with_target("metra", ours);
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_max_level(ours.max(theirs))
         .with_writer(std::io::stderr)
         // A reader of standard error who is gone loses messages, and nothing else.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && !no_color())
-        .without_time()
-        .with_target(false)
-        .finish()
-        .with(shown)
-        .init();
+        .with_target(false);
+    match format {
+        LogFormat::Command => log.without_time().finish().with(shown).init(),
+        #[cfg(feature = "serve")]
+        LogFormat::Service => log.finish().with(shown).init(),
+        #[cfg(feature = "serve")]
+        LogFormat::Json => log.json().flatten_event(true).finish().with(shown).init(),
+    }
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For whoever called the command.
+    Command,
+    /// With the time, for a program that goes on.
+    #[cfg(feature = "serve")]
+    Service,
+    /// A JSON object.
+    #[cfg(feature = "serve")]
+    Json,
 }
 
 /// Whether the user asked for plain text (no-color.org).

@@ -45,6 +45,7 @@ mod splits;
 mod table;
 mod trec;
 mod vector_columns;
+mod vector_stream;
 mod write;
 
 pub use classes::{OrderingsFile, read_orderings, read_taxonomy};
@@ -63,4 +64,5 @@ pub use trec::{
     QrelsByName, QrelsFile, TrecRun, read_qrels, read_qrels_by_name, read_run, write_qrels,
     write_run,
 };
+pub use vector_stream::{read_vector_stream, write_vector_stream};
 pub use write::{NpyWriter, ParquetVectorWriter, VectorLayout, WrittenElement};

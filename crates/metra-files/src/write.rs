@@ -6,7 +6,7 @@ use arrow_array::{
     ArrayRef, FixedSizeListArray, Float16Array, Float32Array, Int8Array, Int64Array, RecordBatch,
     StringArray, UInt8Array,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use half::f16;
 use metra::internal::{AtomicFile, npy_header};
 use metra::linalg::Rows;
@@ -37,7 +37,8 @@ pub enum WrittenElement {
 }
 
 impl WrittenElement {
-    fn bytes(self) -> usize {
+    /// Bytes of one number.
+    pub fn bytes(self) -> usize {
         match self {
             WrittenElement::Float32 => 4,
             WrittenElement::Float16 => 2,
@@ -327,12 +328,8 @@ impl<'a> ParquetVectorWriter<'a> {
             });
         }
         let (numbers, scales) = split(bytes, layout);
-        let values = layout.element.array(&numbers);
         let damaged = |e| Error::format(path, "Parquet", e);
-        let width = layout.dim as i32;
-        let vectors = FixedSizeListArray::try_new(layout.element.field(), width, values, None)
-            .map_err(damaged)?;
-        arrays.push(Arc::new(vectors));
+        arrays.push(Arc::new(vector_array(layout, &numbers).map_err(damaged)?));
         if layout.scale {
             arrays.push(WrittenElement::Float32.array(&scales));
         }
@@ -369,6 +366,15 @@ impl<'a> ParquetVectorWriter<'a> {
         let path = &self.count.path;
         target.finish().map_err(|e| Error::metra(path, e))
     }
+}
+
+/// Vectors from the little-endian bytes of their numbers.
+pub(crate) fn vector_array(
+    layout: VectorLayout,
+    numbers: &[u8],
+) -> Result<FixedSizeListArray, ArrowError> {
+    let values = layout.element.array(numbers);
+    FixedSizeListArray::try_new(layout.element.field(), layout.dim as i32, values, None)
 }
 
 /// The numbers of all vectors, and their scales.

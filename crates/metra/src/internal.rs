@@ -27,5 +27,6 @@ pub use crate::passes::{ALL as PASSES, Incoming, Pass, Ready, Started};
 pub use crate::pipeline::distributed::{Checkpoint, Rounds};
 pub use crate::random::Stream;
 pub use crate::search::distributed::{QueryBatch, hard_negatives, nearest};
+pub use crate::search::top_k::PreparedItems;
 pub use crate::training::checkpoint::CheckpointFile;
 pub use crate::training::local_sgd::SharedState;

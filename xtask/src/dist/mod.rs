@@ -49,9 +49,9 @@ impl DistPart {
     /// The crate, and its features beside the default ones.
     fn package(self) -> (&'static str, &'static str) {
         match self {
-            Self::Metra => ("metra-cli", "postgres"),
+            Self::Metra => ("metra-cli", "postgres,serve"),
             Self::Python => ("metra-python", ""),
-            Self::MetraCluster => ("metra-cli", "postgres,cluster"),
+            Self::MetraCluster => ("metra-cli", "postgres,serve,cluster"),
         }
     }
 }

@@ -120,6 +120,7 @@ fn found(common: &Common) -> Findings {
             ("images", cfg!(feature = "images")),
             ("index", cfg!(feature = "index")),
             ("postgres", cfg!(feature = "postgres")),
+            ("serve", cfg!(feature = "serve")),
         ]),
         browser: browser(),
         variables: (VARIABLES.into_iter())

@@ -33,6 +33,8 @@ pub(crate) mod pull;
 #[cfg(feature = "postgres")]
 pub(crate) mod push;
 pub(crate) mod search;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 #[cfg(feature = "cluster")]
 pub(crate) mod shard;
 #[cfg(feature = "images")]
@@ -50,6 +52,10 @@ crate::feature_off::absent! {
     features Features, "features", "images", ();
     sheets Sheets, "sheets", "images", ();
     pages Pages, "pages", "images", u8;
+}
+#[cfg(not(feature = "serve"))]
+crate::feature_off::absent! {
+    serve Serve, "serve", "serve", ();
 }
 #[cfg(not(feature = "postgres"))]
 crate::feature_off::absent! {

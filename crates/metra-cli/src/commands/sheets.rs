@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// seen, say --holdout none.
 #[derive(Args)]
 pub(crate) struct Sheets {
-    /// The model file, or `euclid` or `cosine` for the vectors as they are
+    /// The model file, or `euclid` or `cosine` for the untransformed vectors
     model: PathBuf,
     /// The vectors (.parquet, .npy, .csv, .jsonl, …), as `metra features` writes them
     data: PathBuf,

@@ -23,6 +23,8 @@ mod people;
 mod plans;
 mod production;
 mod safe_files;
+#[cfg(all(feature = "serve", unix))]
+mod serve;
 #[cfg(feature = "images")]
 mod sheets;
 mod supervision;

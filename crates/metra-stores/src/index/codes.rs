@@ -1,7 +1,7 @@
 //! Items held as codes: in memory as they are, with the vectors before their code in a mapped file where first answers
 //! are rescored.
 
-use super::Ask;
+use super::{Ask, exact_among};
 use crate::{Error, Result, rescored_answers};
 use metra::data::{Corpus, MappedCorpus, MemoryCorpus, RowId};
 use metra::linalg::RowBuf;
@@ -113,6 +113,21 @@ impl CodedIndex {
         // Whichever thread ends first, the first failure is reported.
         let answers: Vec<_> = ranked.into_iter().collect::<metra::Result<_>>()?;
         Ok(Neighbours::of_queries(k, answers))
+    }
+
+    /// Search among some of the items, each of which is compared.
+    pub(super) fn search_among(
+        &self,
+        queries: &dyn Corpus,
+        k: usize,
+        items: &[RowId],
+    ) -> Result<Neighbours> {
+        let rounded = match self.vectors.is_none() && self.items.code().codes_queries() {
+            true => Some(self.rounded(queries)?),
+            false => None,
+        };
+        let queries = rounded.as_ref().map_or(queries, |rounded| rounded as _);
+        exact_among(self.space, queries, self.ranked(), k, items)
     }
 
     fn encoded(&self, queries: &dyn Corpus) -> Result<Vec<u8>> {

@@ -114,6 +114,14 @@ fn a_search_of_all_finds_what_codes_stand_for() {
             "{space} {found}"
         );
         assert_eq!(index.search(&queries, 1000, all).unwrap().k, 300);
+        let even: Vec<u64> = (0..300).step_by(2).collect();
+        let order = top_k(space, &asked, &stood, 300, false).unwrap();
+        let among = index.search_among(&queries, K, &even).unwrap();
+        for query in 0..25 {
+            let own = order.ids_of(query).iter().copied();
+            let expected: Vec<u64> = own.filter(|id| id % 2 == 0).take(K).collect();
+            assert_eq!(among.ids_of(query), expected, "{space}");
+        }
         assert!(index.search(&queries, 0, index.usual(9)).is_err());
     }
 }

@@ -35,14 +35,14 @@ use crate::{Error, Result};
 use codes::CodedIndex;
 use graph::Graph;
 use manifest::{CODE, CODES, GRAPH, IDS, LABELS, MANIFEST, VECTORS};
-use metra::data::{Corpus, MappedCorpus, RowId};
-use metra::internal::check_mapped;
+use metra::data::{Corpus, MappedCorpus, RowId, Subset};
+use metra::internal::{PreparedItems, check_mapped};
 use metra::linalg::RowBuf;
 use metra::model::{Model, Space};
 use metra::search::{Neighbours, nearest_among, top_k};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use texts::Texts;
 
 /// Items up to which exact search is quick enough that a graph is not worth its time to build.
@@ -74,7 +74,7 @@ pub enum Ask {
 
 /// What an index holds of its items.
 enum StoredItems {
-    Vectors(MappedCorpus),
+    Vectors(Arc<MappedCorpus>),
     Codes(Box<CodedIndex>),
 }
 
@@ -89,6 +89,8 @@ pub struct LocalIndex {
     /// Where the graph is, if there is one, and the graph itself once a search has asked for it.
     graph_file: Option<PathBuf>,
     graph: OnceLock<Graph>,
+    /// The items as exact search needs them, which reads all of them, once a search has asked for it.
+    prepared: OnceLock<PreparedItems>,
     verify: Verify,
 }
 
@@ -133,7 +135,9 @@ impl LocalIndex {
                 let coded = CodedIndex::open((&codes, &code), vectors, space, shape)?;
                 StoredItems::Codes(Box::new(coded))
             }
-            (None, Some(vectors)) if manifest.code.is_none() => StoredItems::Vectors(vectors),
+            (None, Some(vectors)) if manifest.code.is_none() => {
+                StoredItems::Vectors(Arc::new(vectors))
+            }
             _ => {
                 let expected = match &manifest.code {
                     Some(_) => format!("{CODES} and {CODE}"),
@@ -159,6 +163,7 @@ impl LocalIndex {
             labels,
             graph_file,
             graph: OnceLock::new(),
+            prepared: OnceLock::new(),
             verify,
         })
     }
@@ -182,6 +187,19 @@ impl LocalIndex {
             self.verify == Verify::Lengths,
         )?;
         Ok(self.graph.get_or_init(|| graph))
+    }
+
+    /// Open what a first search would open, and look whether the folder was exchanged while it was opened: for a process that
+    /// searches for a long time.
+    pub fn prepare(&self) -> Result<()> {
+        if self.graph_file.is_some() {
+            self.graph()?;
+        }
+        if Manifest::read(&self.folder)? != self.manifest {
+            let problem = "was written anew while it was opened: open it again";
+            return Err(Error::file(&self.folder, problem));
+        }
+        Ok(())
     }
 
     /// What is in it.
@@ -234,7 +252,7 @@ impl LocalIndex {
             StoredItems::Vectors(vectors) => vectors,
         };
         let effort = match ask {
-            Ask::Exact => return exact(self.space, queries, vectors, k),
+            Ask::Exact => return self.exact(queries, vectors, k),
             Ask::Approximate { effort } => effort,
         };
         let graph = self.graph()?;
@@ -246,10 +264,10 @@ impl LocalIndex {
         }
         // A walk that keeps most items is slower than looking at all of them in order.
         if k == 0 || effort.max(k) as u64 >= vectors.len() / 2 {
-            return exact(self.space, queries, vectors, k);
+            return self.exact(queries, vectors, k);
         }
         let search = GraphSearch {
-            space: self.space,
+            index: self,
             items: vectors,
             graph,
             queries,
@@ -263,6 +281,36 @@ impl LocalIndex {
         // Whichever thread ends first, the first failure is reported.
         let blocks: Vec<_> = blocks.into_iter().collect::<Result<_>>()?;
         Ok(Neighbours::of_queries(k, blocks.into_iter().flatten()))
+    }
+
+    /// Every query against every item.
+    fn exact(
+        &self,
+        queries: &dyn Corpus,
+        items: &Arc<MappedCorpus>,
+        k: usize,
+    ) -> Result<Neighbours> {
+        if let Some(prepared) = self.prepared.get() {
+            return Ok(prepared.top_k(queries, k)?);
+        }
+        let items: Arc<dyn Corpus> = Arc::clone(items) as _;
+        let prepared = PreparedItems::new(self.space, items)?;
+        Ok(self.prepared.get_or_init(|| prepared).top_k(queries, k)?)
+    }
+
+    /// The `k` items nearest to every query among some of the items, each of which is compared; all where there are fewer.
+    pub fn search_among(
+        &self,
+        queries: &dyn Corpus,
+        k: usize,
+        items: &[RowId],
+    ) -> Result<Neighbours> {
+        match &self.items {
+            StoredItems::Codes(coded) => coded.search_among(queries, k, items),
+            StoredItems::Vectors(vectors) => {
+                exact_among(self.space, queries, vectors.as_ref(), k, items)
+            }
+        }
     }
 
     /// Whether items are held as codes.
@@ -283,6 +331,11 @@ impl LocalIndex {
         }
     }
 
+    /// Every label once, and the number of each item's label among them; `None` where items have no labels.
+    pub fn labels(&self) -> Result<Option<(Vec<String>, Vec<u32>)>> {
+        self.labels.as_ref().map(Texts::distinct).transpose()
+    }
+
     /// An item's label, where items have labels.
     pub fn label(&self, item: RowId) -> Result<Option<String>> {
         self.labels
@@ -292,8 +345,20 @@ impl LocalIndex {
     }
 }
 
-fn exact(space: Space, queries: &dyn Corpus, items: &MappedCorpus, k: usize) -> Result<Neighbours> {
-    Ok(top_k(space, queries, items, k, false)?)
+/// Exact search among some of the items.
+fn exact_among(
+    space: Space,
+    queries: &dyn Corpus,
+    all: &dyn Corpus,
+    k: usize,
+    items: &[RowId],
+) -> Result<Neighbours> {
+    let among = Subset::new(all, items.to_vec())?;
+    let mut found = top_k(space, queries, &among, k, false)?;
+    for id in &mut found.ids {
+        *id = items[*id as usize];
+    }
+    Ok(found)
 }
 
 /// Items with their scores, the nearest first.
@@ -301,8 +366,8 @@ type ScoredItems = Vec<(RowId, f32)>;
 
 /// A search through the graph.
 struct GraphSearch<'a> {
-    space: Space,
-    items: &'a MappedCorpus,
+    index: &'a LocalIndex,
+    items: &'a Arc<MappedCorpus>,
     graph: &'a Graph,
     queries: &'a dyn Corpus,
     k: usize,
@@ -312,7 +377,7 @@ struct GraphSearch<'a> {
 impl GraphSearch<'_> {
     /// Answer the queries of a block.
     fn block(&self, first: RowId) -> Result<Vec<ScoredItems>> {
-        let (space, items) = (self.space, self.items);
+        let (space, items) = (self.index.space, self.items);
         let numbers: Vec<RowId> = (first..self.queries.len().min(first + QUERIES)).collect();
         let (mut queries, mut buffer) = (RowBuf::empty(1), RowBuf::empty(1));
         self.queries.gather(&numbers, &mut queries)?;
@@ -331,15 +396,22 @@ impl GraphSearch<'_> {
                 .candidates(query, self.effort)
                 .map_err(in_query)?;
             candidates.truncate(kept);
-            let found = nearest_among(space, query, items, &candidates, self.k, &mut buffer)
-                .map_err(|e| in_query(e.into()))?;
+            let found = nearest_among(
+                space,
+                query,
+                items.as_ref(),
+                &candidates,
+                self.k,
+                &mut buffer,
+            )
+            .map_err(|e| in_query(e.into()))?;
             if found.len() == self.k {
                 answers.push(found);
                 continue;
             }
             // Parts of a graph can be out of reach of each other; then look at all items.
-            let alone = metra::data::Subset::new(self.queries, vec![*number])?;
-            let exact = exact(space, &alone, items, self.k)?;
+            let alone = Subset::new(self.queries, vec![*number])?;
+            let exact = self.index.exact(&alone, items, self.k)?;
             answers.push(exact.ids.into_iter().zip(exact.scores).collect());
         }
         Ok(answers)

@@ -6,17 +6,15 @@
 
 use super::manifest::{DigestedFile, FileMark};
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 /// Texts of an index's items.
 #[derive(Debug)]
 pub(super) struct Texts {
     path: PathBuf,
-    /// A read moves the file's position, so that one search at a time reads.
-    file: Mutex<File>,
+    file: File,
     rows: u64,
     /// Bytes of all texts; the places follow.
     length: u64,
@@ -60,7 +58,7 @@ impl Texts {
         };
         Ok(Texts {
             path: path.to_owned(),
-            file: Mutex::new(file),
+            file,
             rows,
             length,
         })
@@ -72,28 +70,74 @@ impl Texts {
             let problem = format!("there is no item {row}: the index has {}", self.rows);
             return Err(Error::file(&self.path, problem));
         }
-        // A panic elsewhere leaves no half-done state behind: every read seeks first.
-        let mut file = match self.file.lock() {
-            Ok(file) => file,
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        let mut read = |at: u64, buffer: &mut [u8]| {
-            let moved = file.seek(SeekFrom::Start(at));
-            let read = moved.and_then(|_| file.read_exact(buffer));
-            read.map_err(|e| Error::io(&self.path, e))
-        };
         let mut places = [[0_u8; 8]; 2];
-        read(self.length + 8 * row, places.as_flattened_mut())?;
+        self.read(self.length + 8 * row, places.as_flattened_mut())?;
         let [start, end] = places.map(u64::from_le_bytes);
         if start > end || end > self.length {
-            let problem = format!("the text of item {row} lies outside of the file");
-            return Err(Error::file(&self.path, problem));
+            return Err(self.outside(row));
         }
         let mut text = vec![0_u8; (end - start) as usize];
-        read(start, &mut text)?;
-        String::from_utf8(text)
-            .map_err(|_| Error::file(&self.path, format!("the text of item {row} is not UTF-8")))
+        self.read(start, &mut text)?;
+        String::from_utf8(text).map_err(|_| self.not_text(row))
     }
+
+    /// Every text once, in the order of the first item that has it, and the number of each item's text.
+    pub(super) fn distinct(&self) -> Result<(Vec<String>, Vec<u32>)> {
+        let bytes = |count: u64| {
+            let problem = "it is larger than this machine can hold";
+            usize::try_from(count).map_err(|_| Error::file(&self.path, problem))
+        };
+        let mut texts = vec![0_u8; bytes(self.length)?];
+        self.read(0, &mut texts)?;
+        let mut places = vec![0_u8; bytes(8 * (self.rows + 1))?];
+        self.read(self.length, &mut places)?;
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        let (mut names, mut of) = (Vec::new(), Vec::new());
+        for (row, pair) in (0..).zip(places.as_chunks::<8>().0.windows(2)) {
+            let [start, end] = [pair[0], pair[1]].map(|place| u64::from_le_bytes(place) as usize);
+            let text = texts.get(start..end).ok_or_else(|| self.outside(row))?;
+            let text = std::str::from_utf8(text).map_err(|_| self.not_text(row))?;
+            let number = *numbers.entry(text).or_insert_with(|| {
+                names.push(text.to_owned());
+                names.len() as u32 - 1
+            });
+            of.push(number);
+        }
+        Ok((names, of))
+    }
+
+    /// Read at a place. Nothing is moved by it, so that many searches can read at once.
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        read_at(&self.file, buffer, at).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn outside(&self, row: u64) -> Error {
+        let problem = format!("the text of item {row} lies outside of the file");
+        Error::file(&self.path, problem)
+    }
+
+    fn not_text(&self, row: u64) -> Error {
+        Error::file(&self.path, format!("the text of item {row} is not UTF-8"))
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, at)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                buffer = &mut buffer[count..];
+                at += count as u64;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,6 +152,11 @@ mod tests {
         let texts = Texts::open(&path, 3).unwrap();
         let all: Vec<String> = (0..3).map(|row| texts.get(row).unwrap()).collect();
         assert_eq!(all, ["a", "", "größe"]);
+        let again = folder.path().join("labels.text");
+        Texts::write(&again, ["b", "", "b", "a"], 4).unwrap();
+        let (names, of) = Texts::open(&again, 4).unwrap().distinct().unwrap();
+        assert_eq!(names, ["b", "", "a"]);
+        assert_eq!(of, [0, 1, 0, 2]);
         assert!(texts.get(3).is_err());
         assert!(Texts::write(&path, ["a"], 2).is_err());
         // One item: 9 bytes are too few for its two places.
@@ -116,6 +165,8 @@ mod tests {
         // Two places, 0 and 9, in front of which nothing lies.
         std::fs::write(&path, [[0_u8; 8], 9_u64.to_le_bytes()].as_flattened()).unwrap();
         let error = Texts::open(&path, 1).unwrap().get(0).unwrap_err();
+        assert!(error.to_string().contains("outside"), "{error}");
+        let error = Texts::open(&path, 1).unwrap().distinct().unwrap_err();
         assert!(error.to_string().contains("outside"), "{error}");
     }
 }

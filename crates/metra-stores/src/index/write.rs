@@ -119,7 +119,7 @@ impl IndexWriter {
         stop: &dyn Fn() -> metra::Result<()>,
     ) -> Result<()> {
         let (coded, vectors) = match &former.items {
-            StoredItems::Vectors(vectors) => (None, Some(vectors)),
+            StoredItems::Vectors(vectors) => (None, Some(vectors.as_ref())),
             StoredItems::Codes(coded) => (Some(&coded.items), coded.vectors.as_ref()),
         };
         let same_model = former.manifest.model.digest == self.model.digest;

@@ -13,7 +13,7 @@ mod hamming;
 mod model_search;
 mod rerank;
 pub(crate) mod scores;
-mod top_k;
+pub(crate) mod top_k;
 pub(crate) mod two_stages;
 
 pub use attributes::{Alike, AttributeSpace, Change};

@@ -23,7 +23,8 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// Items in a tile. A tile of scores for a block of queries stays in the second-level cache.
 pub(crate) const TILE: usize = 1024;
@@ -41,7 +42,7 @@ const SAFE: f64 = 1e37;
 
 /// Items made ready to be scored.
 pub(crate) struct Items<'a> {
-    corpus: &'a dyn Corpus,
+    corpus: Held<'a>,
     space: Space,
     /// What is subtracted from both sides; empty where nothing is.
     centre: Vec<f32>,
@@ -51,6 +52,23 @@ pub(crate) struct Items<'a> {
     largest: f64,
     /// Converted items, tile after tile, each transposed: products of such tiles need no copy.
     kept: Option<Vec<f32>>,
+}
+
+/// Items of somebody else, or shared with whoever keeps them ready for many searches.
+enum Held<'a> {
+    Borrowed(&'a dyn Corpus),
+    Shared(Arc<dyn Corpus>),
+}
+
+impl<'a> Deref for Held<'a> {
+    type Target = dyn Corpus + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Held::Borrowed(corpus) => *corpus,
+            Held::Shared(corpus) => corpus.as_ref(),
+        }
+    }
 }
 
 /// Queries made ready to be scored.
@@ -66,15 +84,21 @@ pub(crate) struct QueryBlock {
 impl<'a> Items<'a> {
     /// Read the items once (twice for squared Euclid) and remember what scores need.
     pub(crate) fn prepare(space: Space, corpus: &'a dyn Corpus) -> Result<Self> {
-        let centre = match space {
-            Space::SquaredL2 if !corpus.is_empty() => mean(corpus)?,
-            _ => Vec::new(),
-        };
-        Self::about(space, corpus, centre)
+        Self::made(space, Held::Borrowed(corpus), centre_of(space, corpus)?)
+    }
+
+    /// The same for items that are kept ready for many searches.
+    pub(crate) fn prepare_shared(space: Space, corpus: Arc<dyn Corpus>) -> Result<Items<'static>> {
+        let centre = centre_of(space, corpus.as_ref())?;
+        Items::made(space, Held::Shared(corpus), centre)
     }
 
     /// The same with a given centre, so that several sets of items are scored alike.
     pub(crate) fn about(space: Space, corpus: &'a dyn Corpus, centre: Vec<f32>) -> Result<Self> {
+        Self::made(space, Held::Borrowed(corpus), centre)
+    }
+
+    fn made(space: Space, corpus: Held<'a>, centre: Vec<f32>) -> Result<Self> {
         let len = usize::try_from(corpus.len())
             .ok()
             .filter(|len| *len < u32::MAX as usize)
@@ -154,7 +178,7 @@ impl<'a> Items<'a> {
 
     /// The items as they were given.
     pub(super) fn corpus(&self) -> &dyn Corpus {
-        self.corpus
+        &*self.corpus
     }
 
     /// Largest length of a converted item.
@@ -476,6 +500,14 @@ pub(crate) fn score_of(key: u64) -> f32 {
     let bits = (key >> 32) as u32;
     let flip = !((bits as i32 >> 31) as u32) | 0x8000_0000;
     f32::from_bits(bits ^ flip)
+}
+
+/// What is subtracted from both sides.
+fn centre_of(space: Space, corpus: &dyn Corpus) -> Result<Vec<f32>> {
+    match space {
+        Space::SquaredL2 if !corpus.is_empty() => mean(corpus),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Mean of all rows. Tiles are summed in f64 side by side and their sums added in order.

@@ -13,6 +13,7 @@ use crate::linalg::{RowBuf, vectorized};
 use crate::model::Space;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Queries in a block. Fixed, so that results do not depend on the number of threads.
 const QUERIES: usize = 128;
@@ -90,6 +91,27 @@ pub fn top_k(
     let skip = |query, item| exclude_self && query == item;
     let found = nearest_of(&prepared, queries, k, &skip)?;
     Ok(Neighbours::of_queries(k, found))
+}
+
+/// Items that are kept ready for many exact searches: [`top_k`] reads all of them before it compares a first query.
+pub struct PreparedItems(Items<'static>);
+
+impl PreparedItems {
+    /// Read the items once.
+    pub fn new(space: Space, items: Arc<dyn Corpus>) -> Result<Self> {
+        Items::prepare_shared(space, items).map(PreparedItems)
+    }
+
+    /// What [`top_k`] gives for these items.
+    pub fn top_k(&self, queries: &dyn Corpus, k: usize) -> Result<Neighbours> {
+        if k == 0 {
+            return Err(Error::parameter("k", "at least 1", 0));
+        }
+        check_dimensions(queries, self.0.corpus())?;
+        let k = k.min(self.0.len());
+        let found = nearest_of(&self.0, queries, k, &|_, _| false)?;
+        Ok(Neighbours::of_queries(k, found))
+    }
 }
 
 /// The `k` items nearest to every query, but those that it must `skip` (query, item); fewer where

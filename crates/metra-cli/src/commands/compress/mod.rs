@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 /// Find how small stored items can be: codes of many sizes, chosen on a validation part and
 /// evaluated once on a test part against the vectors in f32.
 ///
-/// For every budget of bytes per item, the vectors as they are, their principal directions and learned
+/// For every budget of bytes per item, the untransformed vectors, their principal directions and learned
 /// maps are tried with the codes that fit: int8, bits (trained for, or rotated by ITQ), product
 /// quantisation with and without a rotation. The best on the validation part is evaluated on the test part,
 /// searched alone and with the first answers rescored by int8 vectors on disk.
 ///
-/// Without labels or qrels, the nearest neighbours of the vectors as they are count as right, and the
+/// Without labels or qrels, the nearest neighbours of the untransformed vectors count as right, and the
 /// share of them that is found is measured.
 #[derive(Args)]
 pub(crate) struct Compress {
@@ -131,7 +131,7 @@ impl Compress {
         self.compress(experiment, &words, common)
     }
 
-    /// The nearest neighbours of the vectors as they are say what is right.
+    /// The nearest neighbours of the untransformed vectors say what is right.
     fn by_neighbours(&self, common: &Common) -> Result<()> {
         let Some(path) = &self.subject.data else {
             bail!("name a file of vectors, or --queries, --items and --qrels");
