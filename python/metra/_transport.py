@@ -22,7 +22,7 @@ __all__ = ["Answer", "ServerError", "Transport"]
 # Seconds before another try where the server does not say how many; they double.
 _PAUSE = 0.25
 
-# What a connection ends with that the server has closed while nobody used it.
+# What a connection ends with that the server has closed.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
@@ -103,7 +103,8 @@ class Transport:
             except (OSError, http.client.HTTPException) as error:
                 failed, cause = self._silent("unreachable", repr(error)), error
                 refused = isinstance(error, ConnectionRefusedError)
-                if isinstance(error, ssl.SSLError) or not (again or refused):
+                is_lasting = isinstance(error, ssl.SSLError) and not isinstance(error, _CLOSED)
+                if is_lasting or not (again or refused):
                     pause = None
             # Nobody waits longer for another try than for an answer.
             if pause is None or pause > self._timeout or tried == self._tries:
@@ -154,7 +155,7 @@ class Transport:
                 connection.connect()
             try:
                 connection.request(method, path, body, headers)
-            except (BrokenPipeError, ConnectionResetError):
+            except _CLOSED:
                 # A server that refuses a request before it has read the body has answered nevertheless.
                 pass
             response = connection.getresponse()

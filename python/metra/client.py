@@ -1,6 +1,6 @@
 """A client of ``metra serve``, by the standard library and numpy alone.
 
-Vectors travel as bytes where f32 holds them, and as text otherwise. Many threads may use one client; connections are kept. Requests
+Vectors that are mapped travel as bytes unless they have groups, all others as text. Many threads may use one client; connections are kept. Requests
 that the server refused because it was busy or about to stop are sent again after the time that it asks for.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -19,6 +19,8 @@ from ._metra import DataError, ParameterError
 from ._transport import Answer, ServerError, Transport
 
 __all__ = ["Client", "Hit", "ServerError"]
+
+_Found = TypeVar("_Found")
 
 _BINARY = "application/octet-stream"
 
@@ -169,16 +171,16 @@ class Client:
             options["effort"] = effort
         if label is not None:
             options["filter"] = {"label": label if isinstance(label, str) else list(label)}
-        found: list[list[Hit]] = []
-        model = self.model
-        for part in self._parts(len(rows), rows.shape[1]):
+
+        def ask(part: slice, model: str | None) -> tuple[list[list[Hit]], str]:
             request = {"vectors": rows[part].tolist(), **_given(groups=names and names[part]), **options}
             answer = self._json("/v1/search", request, model)
-            model = answer["model"]
-            found += [
+            found = [
                 [Hit(hit["id"], hit.get("label"), hit["dissimilarity"]) for hit in hits] for hits in answer["results"]
             ]
-        return found
+            return found, answer["model"]
+
+        return [hits for found in self._in_parts(len(rows), rows.shape[1], ask) for hits in found]
 
     def similar(
         self, queries: Any, items: Any, *, query_groups: Any = None, item_groups: Any = None
@@ -204,17 +206,17 @@ class Client:
             raise DataError(f"expected a query for each item, but found arrays of shape {left.shape} and {right.shape}")
         query_names = _names(query_groups, "query_groups", left)
         item_names = _names(item_groups, "item_groups", right)
-        results: list[dict[str, Any]] = []
-        model = self.model
-        for part in self._parts(len(left), 2 * left.shape[1]):
+
+        def ask(part: slice, model: str | None) -> tuple[list[dict[str, Any]], str]:
             request = {
                 "queries": left[part].tolist(),
                 "items": right[part].tolist(),
                 **_given(query_groups=query_names and query_names[part], item_groups=item_names and item_names[part]),
             }
             answer = self._json("/v1/similar", request, model)
-            model = answer["model"]
-            results += answer["results"]
+            return answer["results"], answer["model"]
+
+        results = [pair for found in self._in_parts(len(left), 2 * left.shape[1], ask) for pair in found]
         dissimilarities = np.array([pair["dissimilarity"] for pair in results])
         decided = all("same" in pair for pair in results)
         return dissimilarities, np.array([pair["same"] for pair in results]) if decided else None
@@ -237,13 +239,16 @@ class Client:
         listed = [texts] if isinstance(texts, str) else list(texts)
         if not listed:
             raise DataError("expected at least one text, but found none")
-        vectors: list[np.ndarray] = []
-        model = self.model
-        for part in self._parts(len(listed), 1):
+        # The side may stand behind the model's name, and answers name the model alone.
+        _, colon, named = (self.model or "").rpartition(":")
+
+        def ask(part: slice, model: str | None) -> tuple[list[np.ndarray], str]:
             request = {"input": listed[part], "encoding_format": "base64", **_given(side=side)}
             answer = self._json("/v1/embeddings", request, model)
-            model = answer["model"]
-            vectors += [np.frombuffer(base64.b64decode(one["embedding"]), dtype="<f4") for one in answer["data"]]
+            vectors = [np.frombuffer(base64.b64decode(one["embedding"]), dtype="<f4") for one in answer["data"]]
+            return vectors, answer["model"] + (colon and colon + named)
+
+        vectors = [vector for found in self._in_parts(len(listed), 1, ask) for vector in found]
         return np.stack(vectors).astype(np.float32)
 
     def feedback(self, query: str, shown: Sequence[str], clicked: Sequence[str]) -> bool:
@@ -299,6 +304,23 @@ class Client:
         ends = [rows * part // count for part in range(count + 1)]
         return [slice(first, end) for first, end in zip(ends, ends[1:])]
 
+    def _in_parts(self, rows: int, width: int, ask: Callable[[slice, str | None], tuple[_Found, str]]) -> list[_Found]:
+        """What ``ask(part, model)`` finds for every part, with the name of the model and its version: all parts are asked of the version that
+        the first one had, and once again of a newer one where that is exchanged meanwhile."""
+        for tries_left in (1, 0):
+            found: list[_Found] = []
+            model = self.model
+            try:
+                for part in self._parts(rows, width):
+                    one, model = ask(part, model)
+                    found.append(one)
+            except ServerError as error:
+                if error.status == 404 and found and tries_left:
+                    continue
+                raise
+            return found
+        raise AssertionError("the last try returns or raises")
+
     def _mapped(self, vectors: Any, side: str | None, groups: Any, output: str) -> np.ndarray:
         rows = _rows(vectors)
         names = _names(groups, "groups", rows)
@@ -306,24 +328,24 @@ class Client:
         # Where a model shifts columns before they become f32, rounding them here would lose what it keeps.
         with np.errstate(over="ignore"):
             narrow = rows.astype("<f4", copy=False)
-        as_bytes = names is None and bool((narrow == rows).all())
-        parts: list[np.ndarray] = []
-        model = self.model
-        for part in self._parts(len(rows), rows.shape[1]):
-            if as_bytes:
-                address = urlencode(_given(model=model, side=side, output=output), quote_via=quote)
-                answer = self._transport.send("POST", f"/v1/map?{address}", narrow[part].tobytes(), _BINARY)
-                model = answer.headers.get("metra-model", model)
-                parts.append(_table(answer, kind, len(narrow[part])))
-                continue
-            options = _given(side=side, groups=names and names[part], output=output)
+        exact = bool((narrow == rows).all())
+        binary, element = (narrow, None) if exact else (rows.astype("<f8", copy=False), "float64")
+
+        def ask(part: slice, model: str | None) -> tuple[np.ndarray, str]:
+            if names is None:
+                given = _given(model=model, side=side, output=output, element=element)
+                address = urlencode(given, quote_via=quote)
+                answer = self._transport.send("POST", f"/v1/map?{address}", binary[part].tobytes(), _BINARY)
+                return _table(answer, kind, len(binary[part])), answer.headers["metra-model"]
+            options = _given(side=side, groups=names[part], output=output)
             found = self._json("/v1/map", {"vectors": rows[part].tolist(), **options}, model)
-            model = found["model"]
             if output == "vectors":
-                parts.append(np.array(found["vectors"], dtype=kind))
-            else:
-                parts.append(np.stack([np.frombuffer(base64.b64decode(code), dtype=kind) for code in found["codes"]]))
-        return np.concatenate(parts).astype(np.dtype(kind).newbyteorder("="), copy=False)
+                return np.array(found["vectors"], dtype=kind), found["model"]
+            codes = [np.frombuffer(base64.b64decode(code), dtype=kind) for code in found["codes"]]
+            return np.stack(codes), found["model"]
+
+        mapped = self._in_parts(len(rows), rows.shape[1], ask)
+        return np.concatenate(mapped).astype(np.dtype(kind).newbyteorder("="), copy=False)
 
     def _json(self, path: str, request: dict[str, Any], model: str | None) -> Any:
         body = json.dumps({**_given(model=model), **request}).encode()

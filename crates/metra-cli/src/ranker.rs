@@ -3,7 +3,7 @@
 
 use crate::args::Common;
 use crate::inputs::need_labels;
-use crate::inputs::{Files, Loaded, in_file, model_groups, narrowing_of};
+use crate::inputs::{Files, Loaded, in_file, model_groups};
 use anyhow::{Result, bail, ensure};
 use metra::data::{Corpus, Groups};
 use metra::evaluate::{
@@ -44,7 +44,7 @@ impl Ranker {
 
     /// How files are narrowed for it.
     pub(crate) fn narrowing(&self) -> NarrowingRule {
-        narrowing_of(self.model().and_then(|model| model.narrowing.as_ref()))
+        NarrowingRule::of(self.model().and_then(|model| model.narrowing.as_ref()))
     }
 
     /// How many of these rows it learned from; `None` where it does not keep that.

@@ -5,7 +5,7 @@
 //! and a mark at the end; blocks of a message in Flatbuffers and a body of buffers.
 
 use crate::error::{Error, Result};
-use arrow_ipc::{Block, MessageHeader, RecordBatch, root_as_footer, root_as_message};
+use arrow_ipc::{Block, Message, MessageHeader, RecordBatch, root_as_footer, root_as_message};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -13,7 +13,16 @@ use std::path::Path;
 /// Length of the foot and the mark behind it.
 const TAIL: u64 = 10;
 /// Begins a message since version 0.15 of the format.
-const CONTINUATION: [u8; 4] = [0xff; 4];
+pub(crate) const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// The batch that a message of a file or a stream holds: rows, or words of a dictionary.
+pub(crate) fn batch_of<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
+    match message.header_type() {
+        MessageHeader::RecordBatch => message.header_as_record_batch(),
+        MessageHeader::DictionaryBatch => message.header_as_dictionary_batch()?.data(),
+        _ => None,
+    }
+}
 
 /// Bytes of the file, and of its largest block when unpacked; an error where one lies outside of the file.
 pub(crate) fn largest_block(path: &Path) -> Result<(u64, u64)> {
@@ -91,15 +100,7 @@ impl BlockReader<'_> {
         };
         let message = message.get(skipped..).unwrap_or_default();
         let message = root_as_message(message).map_err(|e| self.damaged(&e.to_string()))?;
-        let batch = match message.header_type() {
-            MessageHeader::RecordBatch => message.header_as_record_batch(),
-            MessageHeader::DictionaryBatch => {
-                let dictionary = message.header_as_dictionary_batch();
-                dictionary.and_then(|dictionary| dictionary.data())
-            }
-            _ => None,
-        };
-        match batch {
+        match batch_of(&message) {
             Some(batch) => self.unpacked(&batch, start, body),
             None => Ok(body),
         }

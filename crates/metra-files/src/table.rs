@@ -90,6 +90,13 @@ pub enum NarrowingRule {
     None,
 }
 
+impl NarrowingRule {
+    /// As the vectors that a model was trained with.
+    pub fn of(model: Option<&Narrowing>) -> Self {
+        model.map_or(NarrowingRule::None, |n| NarrowingRule::Apply(n.clone()))
+    }
+}
+
 /// A condition on a column. Values compare as the column prints: whole numbers in decimal,
 /// booleans as `true` and `false`, texts as they are. A missing value equals nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,12 +4,13 @@
 
 use crate::arrow_values::{list_element, numbers, range};
 use crate::error::{Error, Result};
+use crate::feather_blocks::{CONTINUATION, batch_of};
 use crate::write::{VectorLayout, vector_array};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
+use arrow_ipc::root_as_message;
 use arrow_ipc::writer::StreamWriter;
-use arrow_ipc::{MessageHeader, root_as_message};
 use arrow_schema::{DataType, Field, Schema};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -17,9 +18,6 @@ use std::sync::Arc;
 
 /// What errors call it.
 const STREAM: &str = "the stream of Arrow";
-
-/// Begins a message since version 0.15 of the format.
-const CONTINUATION: [u8; 4] = [0xff; 4];
 
 fn wrong(problem: impl Into<String>) -> Error {
     Error::file(Path::new(STREAM), problem)
@@ -113,15 +111,7 @@ fn check_messages(mut rest: &[u8]) -> Result<()> {
             .get(..length)
             .ok_or_else(|| damaged("it is cut short"))?;
         let message = root_as_message(head).map_err(|e| damaged(e.to_string()))?;
-        let batch = match message.header_type() {
-            MessageHeader::RecordBatch => message.header_as_record_batch(),
-            MessageHeader::DictionaryBatch => {
-                let dictionary = message.header_as_dictionary_batch();
-                dictionary.and_then(|dictionary| dictionary.data())
-            }
-            _ => None,
-        };
-        if batch.is_some_and(|batch| batch.compression().is_some()) {
+        if batch_of(&message).is_some_and(|batch| batch.compression().is_some()) {
             return Err(wrong("expected buffers that are not compressed"));
         }
         let body = usize::try_from(message.bodyLength()).unwrap_or(usize::MAX);

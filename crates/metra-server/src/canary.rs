@@ -3,14 +3,19 @@
 
 use crate::index::{Hit, SearchOptions, ServedIndex};
 use crate::options::CanaryEntry;
+use crate::refusal::Refusal;
 use crate::rows::VectorRows;
 use crate::{Error, Result};
 use metra::linalg::RowBuf;
 use metra::model::Model;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
+
+/// Queries that are ranked together.
+const AT_ONCE: usize = 8;
 
 /// Judged queries of a model.
 pub(crate) struct Canary {
@@ -109,29 +114,46 @@ impl Canary {
         hits.iter().filter(is_relevant).count()
     }
 
-    fn found(&self, index: &ServedIndex, exact: bool) -> Option<Vec<Vec<Hit>>> {
+    /// Numbers of the queries, so many at once that other requests need not wait long for them.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let all = self.mapped.len();
+        (0..all)
+            .step_by(AT_ONCE)
+            .map(move |start| start..all.min(start + AT_ONCE))
+    }
+
+    /// What is found for some of the queries.
+    pub(crate) fn search(
+        &self,
+        index: &ServedIndex,
+        part: Range<usize>,
+        exact: bool,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Vec<Hit>>, Refusal> {
+        let mut queries = RowBuf::empty(self.mapped.dim());
+        queries.extend(self.mapped.rows().slice(part.start, part.end));
         let options = SearchOptions {
             k: self.k,
             exact,
             ..SearchOptions::default()
         };
-        let found = index.search(self.mapped.clone(), options, &AtomicBool::new(false));
-        found
-            .inspect_err(|refusal| tracing::error!("judged queries failed: {}", refusal.message))
-            .ok()
+        index.search(queries, options, stop)
     }
 
-    /// Rank the queries.
-    pub(crate) fn rank(&self, index: &ServedIndex) -> Option<CanaryReading> {
-        let found = self.found(index, false)?;
-        let exact = match self.exact.get() {
-            Some(exact) => exact,
-            None => {
-                let all = self.found(index, true)?.into_iter();
-                let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.id).collect();
-                self.exact.get_or_init(|| all.map(ids).collect())
-            }
-        };
+    /// Whether it is not known yet what is found when every item is compared.
+    pub(crate) fn needs_exact(&self) -> bool {
+        self.exact.get().is_none()
+    }
+
+    /// Keep what is found when every item is compared.
+    pub(crate) fn keep_exact(&self, found: Vec<Vec<Hit>>) {
+        let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.id).collect();
+        let _ = self.exact.set(found.into_iter().map(ids).collect());
+    }
+
+    /// What the answers to all queries are worth; nothing before it is known what every item compared would give.
+    pub(crate) fn reading(&self, found: &[Vec<Hit>]) -> Option<CanaryReading> {
+        let exact = self.exact.get()?;
         let (mut recall, mut agreement, mut queries) = (0.0, 0.0, 0);
         for (query, hits) in found.iter().enumerate() {
             let ids: HashSet<&String> = hits.iter().map(|hit| &hit.id).collect();

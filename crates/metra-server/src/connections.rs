@@ -1,33 +1,53 @@
 //! The connections of a server: accepted up to a limit, with a limit on everything that a client can be slow with, and ended gently.
 
 use crate::options::RequestLimits;
-use crate::service::Service;
+use crate::service;
 use crate::tls::TlsSlot;
 use axum::Router;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a request's head.
 const HEAD: usize = 64 << 10;
 
-/// After this a connection is closed behind the request that it is in; clients open another one by themselves.
+/// After this the next answer of a connection asks its client to close it; clients open another one by themselves.
 const OLDEST: Duration = Duration::from_secs(600);
 
 /// How long connections that wait to be accepted are looked for before a server stops.
 const LAST_LOOK: Duration = Duration::from_millis(5);
 
+/// How long a connection without a request is left open when a server stops, for a request that is on its way.
+const LAST_REQUEST: Duration = Duration::from_millis(500);
+
 /// Requests of one connection at once, by HTTP/2.
 const STREAMS: u32 = 64;
+
+/// When the connection of a request was accepted.
+#[derive(Clone, Copy)]
+pub(crate) struct Accepted(Instant);
+
+impl Accepted {
+    /// Whether the connection should not be used for another request.
+    pub(crate) fn is_old(self) -> bool {
+        self.0.elapsed() > OLDEST
+    }
+}
 
 /// How far a server is with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,26 +64,26 @@ pub(crate) enum Phase {
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    service: Arc<Service>,
+    service: Arc<service::Service>,
     mut phase: watch::Receiver<Phase>,
 ) {
     let slots = Arc::new(Semaphore::new(service.limits().connections));
-    loop {
-        let is_closing = *phase.borrow() > Phase::Running;
+    let mut last_look = None;
+    while last_look.is_none_or(|end| Instant::now() < end) {
         let closing = async {
-            match is_closing {
+            match last_look {
                 // Those that the system has accepted already are served: they are there at once.
-                true => tokio::time::sleep(LAST_LOOK).await,
-                false => drop(phase.wait_for(|phase| *phase > Phase::Running).await),
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => drop(phase.wait_for(|phase| *phase > Phase::Running).await),
             }
         };
         let accepted = tokio::select! {
             biased;
             accepted = listener.accept() => accepted,
-            () = closing => match is_closing {
-                true => break,
-                false => continue,
-            },
+            () = closing => {
+                last_look.get_or_insert_with(|| Instant::now() + LAST_LOOK);
+                continue;
+            }
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
@@ -111,7 +131,7 @@ async fn serve(
     let mut ending = phase.clone();
     let greeted = tokio::select! {
         greeted = greeting => greeted,
-        _ = ending.wait_for(|phase| *phase > Phase::Running) => return,
+        _ = ending.wait_for(|phase| *phase == Phase::Ending) => return,
     };
     let Ok(Ok(mut stream)) = greeted else {
         return;
@@ -139,8 +159,10 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.client_time)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    until_closed(connection, limits, phase).await;
+        .serve_connection(TokioIo::new(stream), requests_of(router));
+    // An answer closes it sooner.
+    let oldest = OLDEST + limits.time + limits.client_time;
+    until_closed(connection, (oldest, LAST_REQUEST), limits, phase).await;
 }
 
 async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
@@ -155,30 +177,55 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .keep_alive_timeout(limits.client_time)
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEAD as u32)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    until_closed(connection, limits, phase).await;
+        .serve_connection(TokioIo::new(stream), requests_of(router));
+    // It tells its client which requests were taken.
+    until_closed(connection, (OLDEST, Duration::ZERO), limits, phase).await;
 }
 
-/// Serve a connection. Whatever a client does wrong ends its connection and nothing else.
+/// What answers the requests of a connection that was accepted now.
+fn requests_of(
+    router: Router,
+) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> {
+    let (router, accepted) = (TowerToHyperService::new(router), Accepted(Instant::now()));
+    service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(accepted);
+        router.call(request)
+    })
+}
+
+/// Serve a connection until it is so old, or so long after the server is told to stop; then it ends after the request that it is in.
+/// Whatever a client does wrong ends its connection and nothing else.
 async fn until_closed(
     connection: impl GracefulConnection,
+    (oldest, last): (Duration, Duration),
     limits: &RequestLimits,
     mut phase: watch::Receiver<Phase>,
 ) {
     let mut connection = pin!(connection);
-    let mut age = pin!(tokio::time::sleep(OLDEST));
+    let mut end = pin!(tokio::time::sleep(oldest));
+    let (mut known, mut is_ending) = (Phase::Running, false);
     loop {
         tokio::select! {
+            // First: a request that has come is taken before anything else is looked at.
+            biased;
             _ = connection.as_mut() => return,
-            () = age.as_mut() => {
-                // A client that takes its answer byte by byte must not hold it for ever.
+            () = end.as_mut() => {
+                if is_ending {
+                    return;
+                }
                 connection.as_mut().graceful_shutdown();
-                let rest = limits.time + limits.client_time;
-                let _ = tokio::time::timeout(rest, connection.as_mut()).await;
-                return;
+                is_ending = true;
+                // A client that takes its answer byte by byte must not hold it for ever.
+                end.as_mut().reset(Instant::now() + limits.time + limits.client_time);
             }
-            changed = phase.changed() => match (changed, *phase.borrow()) {
-                (Ok(()), Phase::Closing) => connection.as_mut().graceful_shutdown(),
+            changed = phase.wait_for(|phase| *phase > known) => match changed.map(|phase| *phase) {
+                Ok(Phase::Closing) => {
+                    known = Phase::Closing;
+                    if !is_ending {
+                        let sooner = end.deadline().min(Instant::now() + last);
+                        end.as_mut().reset(sooner);
+                    }
+                }
                 _ => return,
             },
         }

@@ -6,8 +6,8 @@ use crate::{Error, Result};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// One session of a query.
@@ -42,6 +42,9 @@ impl FeedbackLog {
             seed,
             file: Mutex::new(None),
         };
+        for path in [&log.path, &log.earlier()] {
+            check_own(path)?;
+        }
         let opened = log.append().map_err(|e| Error::io(&log.path, e))?;
         *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         Ok(log)
@@ -112,6 +115,28 @@ impl FeedbackLog {
     }
 }
 
+/// How every line begins.
+const START: &[u8] = br#"{"query":"#;
+
+/// An error where there is another file than a log of ours: the end of a log is cut where a line is half written, and the earlier log is
+/// replaced.
+fn check_own(path: &Path) -> Result<()> {
+    let mut start = Vec::new();
+    let read = match File::open(path) {
+        Ok(file) => file.take(START.len() as u64).read_to_end(&mut start),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => Err(error),
+    };
+    read.map_err(|e| Error::io(path, e))?;
+    match START.starts_with(&start) {
+        true => Ok(()),
+        false => Err(Error::file(
+            path,
+            "expected no file, or a log of feedback that a server wrote, but found another file",
+        )),
+    }
+}
+
 /// Bytes up to the end of the last line. A line has at most some hundred thousand.
 fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     let all = file.metadata()?.len();
@@ -144,6 +169,39 @@ mod tests {
             clicked: &clicked,
         };
         log.write(&session).unwrap()
+    }
+
+    #[test]
+    fn other_files_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clicks.jsonl");
+        let options = FeedbackOptions {
+            file: path.clone(),
+            share: 1.0,
+            bytes: 1_000,
+        };
+        let others: [&[u8]; 3] = [b"{\n  \"a\": 1\n}", b"\x10\0\0\0\n\0", b"q\ta\t1"];
+        for earlier in [false, true] {
+            let name = if earlier {
+                "clicks.jsonl.1"
+            } else {
+                "clicks.jsonl"
+            };
+            let found = folder.path().join(name);
+            for other in others {
+                std::fs::write(&found, other).unwrap();
+                let error = FeedbackLog::open(&options).err().unwrap().to_string();
+                assert!(error.contains("found another file"), "{error}");
+                assert_eq!(std::fs::read(&found).unwrap(), other);
+            }
+            std::fs::remove_file(&found).unwrap();
+        }
+        // An empty file, and a line that was hardly begun, are ours.
+        for own in [&b""[..], b"{\"qu"] {
+            std::fs::write(&path, own).unwrap();
+            assert!(write(&FeedbackLog::open(&options).unwrap(), 1));
+            assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Indexes that are served: opened with their model, and searched among all items or those with some labels.
 
+use crate::Result;
 use crate::options::ModelEntry;
 use crate::refusal::Refusal;
 use crate::rows::embed;
-use crate::{Error, Result};
 use metra::data::{Corpus, Groups, MemoryCorpus};
 use metra::internal::Interruptible;
 use metra::linalg::RowBuf;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// An index with what its filters need.
 pub(crate) struct ServedIndex {
     pub(crate) index: LocalIndex,
-    /// The model without its code: an index rounds queries by itself where codes are compared.
-    uncoded: Model,
+    /// What maps queries.
+    query_model: Model,
     labels: Option<ItemLabels>,
 }
 
@@ -62,25 +62,12 @@ impl ServedIndex {
         verify: Verify,
     ) -> Result<Self> {
         let index = LocalIndex::open(folder, verify, &mut |_, _, _| Ok(()))?;
-        index.check_model(&entry.file.display().to_string(), model)?;
-        if model.chain.code().is_some() && !index.is_coded() {
-            let problem = "it holds vectors, and the model has a code: index the items again";
-            return Err(Error::file(folder, problem));
-        }
+        let query_model = index.query_model(&entry.file.display().to_string(), model)?;
         index.prepare()?;
         let labels = index.labels()?.map(ItemLabels::new);
-        let chain = model.chain.clone().with_code(None);
-        let wrong = |source| Error::Model {
-            path: entry.file.clone(),
-            source,
-        };
-        let uncoded = Model {
-            chain: chain.map_err(wrong)?,
-            ..model.clone()
-        };
         Ok(ServedIndex {
             index,
-            uncoded,
+            query_model,
             labels,
         })
     }
@@ -91,7 +78,7 @@ impl ServedIndex {
         rows: &RowBuf,
         groups: Option<&Groups>,
     ) -> metra::Result<RowBuf> {
-        embed(&self.uncoded.chain, Side::Query, rows, groups)
+        embed(&self.query_model.chain, Side::Query, rows, groups)
     }
 
     /// The nearest items of mapped queries.

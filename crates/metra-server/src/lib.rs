@@ -48,6 +48,7 @@ use connections::Phase;
 use service::Service;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
@@ -111,10 +112,13 @@ async fn serve(
             service.options.drain_time
         );
         let _ = phases.send(Phase::Ending);
-        let _ = accepting.await;
+        let _ = tokio::time::timeout(LAST_MOMENT, accepting).await;
     }
     Ok(())
 }
+
+/// How long the server waits for connections that it has ended.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Connections that the system holds until they are accepted: a burst of clients must not be turned away.
 const BACKLOG: u32 = 4_096;

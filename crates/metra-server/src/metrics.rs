@@ -2,7 +2,7 @@
 
 use crate::canary::CanaryReading;
 use crate::drift::Drift;
-use crate::models::{Catalogue, ServedModel};
+use crate::models::Catalogue;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
@@ -12,7 +12,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -248,9 +247,7 @@ impl Metrics {
 
     /// Say which models are served. What was said of earlier ones is no longer true.
     pub(crate) fn show_models(&self, catalogue: &Catalogue, earlier: &Catalogue) {
-        let stays =
-            |model: &Arc<ServedModel>| catalogue.all().any(|other| Arc::ptr_eq(other, model));
-        for served in earlier.all().filter(|served| !stays(served)) {
+        for served in earlier.all().filter(|served| !catalogue.holds(served)) {
             let of = OfModel {
                 model: served.id.clone(),
             };

@@ -68,6 +68,16 @@ impl Catalogue {
         self.versions.values()
     }
 
+    /// Whether a model is among them, named with its version.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.versions.contains_key(id)
+    }
+
+    /// Whether this very model is among them.
+    pub(crate) fn holds(&self, model: &Arc<ServedModel>) -> bool {
+        self.all().any(|served| Arc::ptr_eq(served, model))
+    }
+
     /// The model of a request. Where there is only one name, a request need not say it.
     pub(crate) fn find(&self, name: Option<&str>) -> Result<Arc<ServedModel>, Refusal> {
         let found = match name {
@@ -140,9 +150,9 @@ impl ServedModel {
         }
     }
 
-    /// Let the watch on drift see the queries of a request, before and after the map.
-    pub(crate) fn observe(&self, rows: &RowBuf, mapped: &RowBuf) {
-        if let Some(drift) = &self.drift {
+    /// Let the watch on drift see the vectors of a request, before and after the map, unless they are items.
+    pub(crate) fn observe(&self, side: Option<SideName>, rows: &RowBuf, mapped: &RowBuf) {
+        if let Some(drift) = self.drift.as_ref().filter(|_| side != Some(SideName::Item)) {
             drift.observe(rows.rows(), mapped.rows());
         }
     }

@@ -14,7 +14,7 @@ pub struct ServerOptions {
     pub threads: Option<usize>,
     /// What is served.
     pub models: ModelSource,
-    /// RequestLimits on requests.
+    /// Limits on requests.
     pub limits: RequestLimits,
     /// A file with keys, one a line as `SCOPE KEY`.
     pub keys: Option<PathBuf>,
@@ -110,7 +110,7 @@ pub(crate) fn usual_k() -> usize {
     10
 }
 
-/// RequestLimits on requests. Every refusal states the one that it is for.
+/// Limits on requests. Every refusal states the one that it is for.
 #[derive(Debug, Clone)]
 pub struct RequestLimits {
     /// Bytes of a body.
@@ -213,6 +213,11 @@ impl ServerOptions {
             drain_delay: Duration::from_secs(2),
             drain_time: Duration::from_secs(30),
         }
+    }
+
+    /// Whether only programs of this machine are served, of which pages in its browsers are none.
+    pub(crate) fn serves_local_alone(&self) -> bool {
+        self.address.ip().is_loopback() && !self.no_auth
     }
 
     /// An error where options do not go together.

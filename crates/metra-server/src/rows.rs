@@ -87,10 +87,7 @@ impl VectorRows {
                 .chain(&source.camera)
                 .cloned()
                 .collect(),
-            narrowing: match &model.narrowing {
-                Some(narrowing) => NarrowingRule::Apply(narrowing.clone()),
-                None => NarrowingRule::None,
-            },
+            narrowing: NarrowingRule::of(model.narrowing.as_ref()),
             ..TableOptions::default()
         };
         let table = read_table(path, &options, &mut |_, _| {})?;

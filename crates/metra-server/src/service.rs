@@ -14,8 +14,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use metra_stores::index::Verify;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use tokio::sync::Notify;
 
 /// Models, limits, keys and counters of a server.
@@ -44,8 +45,8 @@ pub(crate) enum ReloadError {
     /// Another one is not done yet.
     #[error("a reload is under way")]
     UnderWay,
-    /// What there is now cannot be served.
-    #[error("nothing was reloaded, and what was served before still is: {0}")]
+    /// Some of what there is now cannot be served.
+    #[error("what could not be loaded stays as it was before: {0}")]
     Failed(Error),
 }
 
@@ -110,27 +111,34 @@ impl Service {
         pool.install(|| Catalogue::load(entries, verify, &earlier))
     }
 
-    /// Load models, keys and certificates again. What does not load never replaces what serves.
+    /// Load keys, certificates and models again, each by itself: a key that was taken back must not stay good because a model does not
+    /// load, or as long as a large one takes. What does not load never replaces what serves.
     pub(crate) fn reload(&self) -> Result<(), ReloadError> {
-        let Ok(_alone) = self.reloading.try_lock() else {
-            return Err(ReloadError::UnderWay);
+        let _alone = match self.reloading.try_lock() {
+            Ok(alone) => alone,
+            // Whatever failed there has ended, and only whole values were exchanged.
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(ReloadError::UnderWay),
         };
-        let loaded = self.load().and_then(|all| {
-            let keys = Keys::of(&self.options)?;
-            let tls = self.tls.as_ref().map(TlsSlot::read).transpose()?;
-            Ok((all, keys, tls))
+        let keys = Keys::of(&self.options).map(|keys| replace(&self.keys, keys));
+        let tls = self.tls.as_ref().map_or(Ok(()), |slot| {
+            slot.read().map(|config| slot.replace(config))
         });
-        self.metrics.count_reload(loaded.is_ok());
-        let (catalogue, keys, tls) = loaded.map_err(ReloadError::Failed)?;
-        let earlier = self.catalogue();
-        replace(&self.catalogue, catalogue);
-        self.metrics.show_models(&self.catalogue(), &earlier);
-        replace(&self.keys, keys);
-        if let (Some(slot), Some(config)) = (&self.tls, tls) {
-            slot.replace(config);
-        }
-        self.reloaded.notify_one();
-        Ok(())
+        // A mistake in the library must be seen as what it is: a reload that failed.
+        let models = catch_unwind(AssertUnwindSafe(|| self.load()));
+        let models = models.unwrap_or_else(|_| {
+            let problem = "loading them ended by a mistake, which the log shows";
+            Err(Error::setting("the models", problem))
+        });
+        let models = models.map(|catalogue| {
+            let earlier = self.catalogue();
+            replace(&self.catalogue, catalogue);
+            self.metrics.show_models(&self.catalogue(), &earlier);
+            self.reloaded.notify_one();
+        });
+        let outcome = keys.and(tls).and(models);
+        self.metrics.count_reload(outcome.is_ok());
+        outcome.map_err(ReloadError::Failed)
     }
 
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
@@ -140,13 +148,6 @@ impl Service {
     /// The model of a request.
     pub(crate) fn model(&self, name: Option<&str>) -> Result<Arc<ServedModel>, Refusal> {
         self.catalogue().find(name)
-    }
-
-    /// Whether a model is still served.
-    pub(crate) fn serves(&self, model: &Arc<ServedModel>) -> bool {
-        self.catalogue()
-            .all()
-            .any(|served| Arc::ptr_eq(served, model))
     }
 
     pub(crate) fn keys(&self) -> Arc<Option<Keys>> {
@@ -234,19 +235,7 @@ impl Service {
             false => Ok(()),
         }
     }
-}
 
-fn too_large(most: usize) -> Refusal {
-    Refusal::too_large(format!("expected a body of at most {most} bytes"))
-}
-
-/// A body, which counts as held until this is dropped.
-pub(crate) struct HeldBody {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) reserved: Reserved,
-}
-
-impl Service {
     /// Answer a request: read its body, wait for its turn, and do the work.
     pub(crate) async fn answer<T: Send + 'static>(
         self: &Arc<Self>,
@@ -263,4 +252,14 @@ impl Service {
         })
         .await
     }
+}
+
+fn too_large(most: usize) -> Refusal {
+    Refusal::too_large(format!("expected a body of at most {most} bytes"))
+}
+
+/// A body, which counts as held until this is dropped.
+pub(crate) struct HeldBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) reserved: Reserved,
 }

@@ -11,33 +11,70 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Vectors of a request, not yet compared with a model. Read as f64, because a model may take a shift from them before they become f32.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What the numbers of a body without a header are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Element {
+    /// Four bytes each.
+    #[default]
+    Float32,
+    /// Eight bytes each, for models that shift columns before they round them.
+    Float64,
+}
+
+/// Vectors of a request, not yet compared with a model.
+#[derive(Debug, PartialEq)]
 pub(crate) struct InputVectors {
-    values: Vec<f64>,
+    values: Values,
     dim: usize,
     rows: usize,
+}
+
+/// Numbers of vectors after each other. Those in double precision stay so, because a model may shift them before they become f32.
+#[derive(Debug, PartialEq)]
+enum Values {
+    Single(Vec<f32>),
+    Double(Vec<f64>),
 }
 
 impl InputVectors {
     /// Numbers after each other.
     pub(crate) fn new(values: Vec<f64>, dim: usize) -> Self {
-        let rows = values.len().checked_div(dim).unwrap_or(0);
-        InputVectors { values, dim, rows }
+        InputVectors {
+            rows: values.len().checked_div(dim).unwrap_or(0),
+            values: Values::Double(values),
+            dim,
+        }
     }
 
-    /// Little-endian f32, row after row, without a header.
-    pub(crate) fn from_f32_bytes(bytes: &[u8], dim: usize) -> Result<Self, Refusal> {
-        let row = dim * size_of::<f32>();
+    /// Little-endian numbers, row after row, without a header.
+    pub(crate) fn from_bytes(bytes: &[u8], dim: usize, element: Element) -> Result<Self, Refusal> {
+        let (name, size) = match element {
+            Element::Float32 => ("float32", size_of::<f32>()),
+            Element::Float64 => ("float64", size_of::<f64>()),
+        };
+        let row = dim * size;
         if row == 0 || !bytes.len().is_multiple_of(row) {
             return Err(Refusal::bad(format!(
-                "expected rows of {dim} little-endian f32 ({row} bytes each), but found {} bytes",
+                "expected rows of {dim} little-endian {name} ({row} bytes each), but found {} bytes",
                 bytes.len()
             )));
         }
-        let number = |four: &[u8; 4]| f64::from(f32::from_le_bytes(*four));
-        let values = bytes.as_chunks::<4>().0.iter().map(number).collect();
-        Ok(InputVectors::new(values, dim))
+        let values = match element {
+            Element::Float32 => {
+                let numbers = bytes.as_chunks().0.iter().copied();
+                Values::Single(numbers.map(f32::from_le_bytes).collect())
+            }
+            Element::Float64 => {
+                let numbers = bytes.as_chunks().0.iter().copied();
+                Values::Double(numbers.map(f64::from_le_bytes).collect())
+            }
+        };
+        Ok(InputVectors {
+            values,
+            dim,
+            rows: bytes.len() / row,
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -45,7 +82,7 @@ impl InputVectors {
     }
 
     /// The rows as the model takes them.
-    pub(crate) fn rows_for(&self, model: &Model) -> Result<RowBuf, Refusal> {
+    pub(crate) fn into_rows(self, model: &Model) -> Result<RowBuf, Refusal> {
         let dim = model.input_dim();
         if self.rows == 0 {
             return Err(Refusal::bad("expected at least one vector, but found none"));
@@ -67,11 +104,26 @@ impl InputVectors {
                 &plain
             }
         };
-        let mut rows = RowBuf::zeros(self.rows, dim);
-        for (row, values) in self.values.chunks_exact(dim).enumerate() {
-            narrowing.apply(row as u64, values, rows.row_mut(row))?;
+        match self.values {
+            Values::Single(values) => {
+                let are_finite = values
+                    .iter()
+                    .fold(true, |all, value| all & value.is_finite());
+                let mut rows = RowBuf::from_values(values, dim)?;
+                // Numbers that stay as they are need no second look.
+                if model.narrowing.is_some() || !are_finite {
+                    narrowing.apply_rows(0, &mut rows)?;
+                }
+                Ok(rows)
+            }
+            Values::Double(values) => {
+                let mut rows = RowBuf::zeros(self.rows, dim);
+                for (row, values) in values.chunks_exact(dim).enumerate() {
+                    narrowing.apply(row as u64, values, rows.row_mut(row))?;
+                }
+                Ok(rows)
+            }
         }
-        Ok(rows)
     }
 }
 
@@ -102,22 +154,24 @@ impl<'de> Visitor<'de> for AllRows {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<InputVectors, A::Error> {
-        let mut all = InputVectors::default();
-        while let Some(()) = rows.next_element_seed(OneRow(&mut all.values))? {
-            all.rows += 1;
-            if all.rows == 1 {
-                all.dim = all.values.len();
+        let (mut values, mut dim, mut count) = (Vec::new(), 0, 0);
+        while let Some(()) = rows.next_element_seed(OneRow(&mut values))? {
+            count += 1;
+            if count == 1 {
+                dim = values.len();
             }
-            if all.values.len() != all.rows * all.dim {
-                let found = all.values.len() - (all.rows - 1) * all.dim;
+            if values.len() != count * dim {
+                let (number, found) = (count - 1, values.len() - (count - 1) * dim);
                 return Err(A::Error::custom(format!(
-                    "expected vectors of equal dimension, but the first has {} and number {} has {found}",
-                    all.dim,
-                    all.rows - 1
+                    "expected vectors of equal dimension, but the first has {dim} and number {number} has {found}"
                 )));
             }
         }
-        Ok(all)
+        Ok(InputVectors {
+            values: Values::Double(values),
+            dim,
+            rows: count,
+        })
     }
 }
 
@@ -153,7 +207,11 @@ pub(crate) struct OutputVectors(pub(crate) RowBuf);
 impl OutputVectors {
     /// Little-endian f32, row after row.
     pub(crate) fn to_f32_bytes(rows: Rows<'_>) -> Vec<u8> {
-        rows.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        let mut bytes = vec![0; size_of_val(rows.values())];
+        for (four, value) in bytes.as_chunks_mut().0.iter_mut().zip(rows.values()) {
+            *four = value.to_le_bytes();
+        }
+        bytes
     }
 }
 
@@ -220,11 +278,11 @@ mod tests {
             shift: vec![far, 0.0],
             scale: 1.0,
         };
-        let rows = read(&text).unwrap().rows_for(&model(Some(narrowing)));
+        let rows = read(&text).unwrap().into_rows(&model(Some(narrowing)));
         assert_eq!(rows.unwrap().values(), [0.25, 1.0, -0.5, 2.0]);
-        let plain = read("[[1e39, 1]]").unwrap().rows_for(&model(None));
+        let plain = read("[[1e39, 1]]").unwrap().into_rows(&model(None));
         assert!(plain.unwrap_err().message.contains("row 0, column 0"));
-        let wide = read("[[1, 2, 3]]").unwrap().rows_for(&model(None));
+        let wide = read("[[1, 2, 3]]").unwrap().into_rows(&model(None));
         assert!(wide.unwrap_err().message.contains("2 dimensions"));
     }
 
@@ -232,9 +290,39 @@ mod tests {
     fn bytes_there_and_back() {
         let rows = RowBuf::from_values(vec![0.1, -3.0, 4.5, 0.0], 2).unwrap();
         let bytes = OutputVectors::to_f32_bytes(rows.rows());
-        let back = InputVectors::from_f32_bytes(&bytes, 2).unwrap();
-        assert_eq!(back.rows_for(&model(None)).unwrap().values(), rows.values());
-        assert!(InputVectors::from_f32_bytes(&bytes[1..], 2).is_err());
-        assert!(InputVectors::from_f32_bytes(&bytes, 0).is_err());
+        let back = InputVectors::from_bytes(&bytes, 2, Element::Float32).unwrap();
+        assert_eq!(back.into_rows(&model(None)).unwrap(), rows);
+        let doubles = [1e9 + 0.25, 1.0, 1e9 - 0.5, 2.0]
+            .map(f64::to_le_bytes)
+            .concat();
+        let shifted = Narrowing {
+            shift: vec![1e9, 0.0],
+            scale: 1.0,
+        };
+        let double = |model: &Model| {
+            let vectors = InputVectors::from_bytes(&doubles, 2, Element::Float64).unwrap();
+            vectors.into_rows(model).unwrap()
+        };
+        assert_eq!(
+            double(&model(Some(shifted.clone()))).values(),
+            [0.25, 1.0, -0.5, 2.0]
+        );
+        assert_eq!(double(&model(None)).values(), [1e9, 1.0, 1e9, 2.0]);
+        let single = [1e9_f32, 1.0, 2e9, 2.0].map(f32::to_le_bytes).concat();
+        let single = InputVectors::from_bytes(&single, 2, Element::Float32).unwrap();
+        let rows = single.into_rows(&model(Some(shifted))).unwrap();
+        assert_eq!(rows.values(), [0.0, 1.0, 1e9, 2.0]);
+        let nan = [0.0, 1.0, f32::INFINITY, 2.0]
+            .map(f32::to_le_bytes)
+            .concat();
+        let nan = InputVectors::from_bytes(&nan, 2, Element::Float32).unwrap();
+        let refused = nan.into_rows(&model(None)).unwrap_err();
+        assert!(
+            refused.message.contains("row 1, column 0"),
+            "{}",
+            refused.message
+        );
+        assert!(InputVectors::from_bytes(&bytes[1..], 2, Element::Float32).is_err());
+        assert!(InputVectors::from_bytes(&bytes, 0, Element::Float32).is_err());
     }
 }

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from children import stop
+
 HERE = Path(__file__).parent
 
 
@@ -73,12 +75,7 @@ def running(command: list[str], log: Path, **variables: str) -> Iterator[Process
                 raise RuntimeError(f"{command} did not start:\n{log.read_text()}")
             yield Process(process, json.loads(first)["listening"], log)
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
             process.stdout.close()
 
 

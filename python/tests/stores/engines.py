@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import stop
 
 
 def free_port() -> int:
@@ -31,12 +32,7 @@ def server(
         try:
             yield _wait(process, log, ready)
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], Any]) -> Any:

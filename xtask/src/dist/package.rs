@@ -46,7 +46,8 @@ const SHELLS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-const SERVICES: [&str; 2] = ["metra-executor.service", "metra-scheduler.service"];
+const SERVICE: &str = "metra-serve.service";
+const CLUSTER_SERVICES: [&str; 2] = ["metra-executor.service", "metra-scheduler.service"];
 
 /// An archive of the program with its licences, manual pages and completions.
 pub(super) fn archive(
@@ -130,13 +131,13 @@ pub(super) fn debian(
     for (shell, _, place) in SHELLS {
         write(&stage.join(place), &completions(&contents.command, shell)?)?;
     }
-    if label.name.ends_with("cluster") {
-        for service in SERVICES {
-            let unit = fs::read_to_string(root.join("deploy/systemd").join(service))?;
-            // By hand the command is put elsewhere than a package may put it.
-            let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
-            write(&stage.join("usr/lib/systemd/system").join(service), &unit)?;
-        }
+    let has_cluster = label.name.ends_with("cluster");
+    let of_cluster = CLUSTER_SERVICES.into_iter().filter(|_| has_cluster);
+    for service in of_cluster.chain([SERVICE]) {
+        let unit = fs::read_to_string(root.join("deploy/systemd").join(service))?;
+        // By hand the command is put elsewhere than a package may put it.
+        let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
+        write(&stage.join("usr/lib/systemd/system").join(service), &unit)?;
     }
     let kilobytes = size(&stage)? / 1024;
     let Label {

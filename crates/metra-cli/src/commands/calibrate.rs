@@ -3,14 +3,14 @@
 use crate::args::Common;
 use crate::inputs::Columns;
 use crate::inputs::need_labels;
-use crate::inputs::{in_file, load, model_groups, narrowing_of};
+use crate::inputs::{in_file, load, model_groups};
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::evaluate::{Bootstrap, RocPoint, verification};
 use metra::internal::fingerprint;
 use metra::model::{Embedding, MatchDecision, Model, SeenRows, Side, embed_corpus};
-use metra_files::Filter;
+use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -90,7 +90,7 @@ impl Calibrate {
             self.fmr
         );
         let model = Model::load(&self.model)?;
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let loaded = load(&self.data, &self.columns, &[], &self.filters, rule, common)?;
         let labels = need_labels(&loaded)?;
         let corpus = loaded.table.corpus.as_ref();

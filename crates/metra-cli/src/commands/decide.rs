@@ -2,13 +2,13 @@
 
 use crate::args::Common;
 use crate::inputs::Columns;
-use crate::inputs::{load, model_groups, narrowing_of, row_name};
+use crate::inputs::{load, model_groups, row_name};
 use crate::print;
 use anyhow::{Context, Result};
 use clap::Args;
 use metra::evaluate::dissimilarities;
 use metra::model::Model;
-use metra_files::{Filter, RowNames, read_named_pairs};
+use metra_files::{Filter, NarrowingRule, RowNames, read_named_pairs};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ impl Decide {
                 self.model.display()
             )
         })?;
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let loaded = load(&self.data, &self.columns, &[], &self.filters, rule, common)?;
         let names = RowNames::new(&loaded.table, self.columns.id.as_deref())?;
         let named = read_named_pairs(&self.pairs, &names)?;

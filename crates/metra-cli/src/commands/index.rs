@@ -2,14 +2,14 @@
 
 use crate::args::Common;
 use crate::inputs::Columns;
-use crate::inputs::{in_file, load, model_groups, narrowing_of, row_name};
+use crate::inputs::{in_file, load, model_groups, row_name};
 use crate::interrupt;
 use crate::print;
 use crate::progress::{Reporter, index_progress};
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::model::{Model, Side, for_each_embedded};
-use metra_files::Filter;
+use metra_files::{Filter, NarrowingRule};
 use metra_stores::index::{
     EXACT_ITEMS, GraphFacts, GraphSettings, HAS_GRAPH, IndexWriter, LocalIndex, Manifest, Verify,
 };
@@ -110,7 +110,7 @@ impl Index {
             Some(folder) => Some(self.former(folder, &model, &mut writer, &mut reporter)?),
             None => None,
         };
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
         let groups = model_groups(&model, &items)?;
         let rows = items.table.corpus.len();

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, PlanArgs};
 use crate::inputs::Columns;
-use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
+use crate::inputs::{Loaded, in_file, load, model_groups};
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -10,7 +10,7 @@ use metra::data::{Batch, Groups};
 use metra::internal::Stream;
 use metra::linalg::RowBuf;
 use metra::model::{Element, Embedding, Model, Plan, PlanReport, Store, agreement};
-use metra_files::Filter;
+use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -202,7 +202,7 @@ impl PlanVerb {
     /// The plan as it would be used, and how well it keeps the order of rows of the sample.
     fn verify(&self, model: &Model, plan: Plan, common: &Common) -> Result<(Plan, Agreement)> {
         let read = |path: &PathBuf| {
-            let rule = narrowing_of(model.narrowing.as_ref());
+            let rule = NarrowingRule::of(model.narrowing.as_ref());
             load(path, &self.columns, &[], &self.filters, rule, common)
         };
         let Some(sample) = self.sample.as_ref().map(read).transpose()? else {

@@ -64,7 +64,7 @@ enum LogForm {
 }
 
 const ACCESS: &str = "Access";
-const LIMITS: &str = "RequestLimits";
+const LIMITS: &str = "Limits";
 const UPSTREAM: &str = "Embeddings of texts";
 const FEEDBACK: &str = "Feedback";
 const QUALITY: &str = "Watching quality";
@@ -151,7 +151,7 @@ struct UpstreamArgs {
 
 #[derive(Args)]
 struct FeedbackArgs {
-    /// Log of /v1/feedback, which `metra clicks` reads
+    /// Log of /v1/feedback, which `metra clicks` reads; one that is there is continued, another file is refused
     #[arg(long, value_name = "FILE", help_heading = FEEDBACK)]
     feedback: Option<PathBuf>,
     /// The share of feedback that is written, drawn at random

@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::progress::{Reporter, warn_once};
 use anyhow::{Context, Result, anyhow, bail};
 use metra::Dataset;
-use metra::data::{Groups, Narrowing, RowId, SplitKind};
+use metra::data::{Groups, RowId, SplitKind};
 use metra::experiment::Protocol;
 use metra::model::{Embedded, Model, Side, embed_corpus};
 use metra::supervision::{Labels, Supervision};
@@ -174,11 +174,6 @@ pub(crate) fn in_file(error: metra::Error, loaded: &Loaded) -> anyhow::Error {
         metra::Error::Row { row, problem } => anyhow!("{path}: {}: {problem}", table.place(row)),
         error => error.into(),
     }
-}
-
-/// How files are narrowed for a model.
-pub(crate) fn narrowing_of(model: Option<&Narrowing>) -> NarrowingRule {
-    model.map_or(NarrowingRule::None, |n| NarrowingRule::Apply(n.clone()))
 }
 
 /// Groups numbered as a model knows them, where it needs them.

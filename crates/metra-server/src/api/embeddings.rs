@@ -118,11 +118,9 @@ pub(super) async fn embeddings(
     let own = Arc::clone(&service);
     work::run(&service.pool, move |_| {
         let (_held, _permit) = (held, permit);
-        let rows = vectors.rows_for(&served.model)?;
+        let rows = vectors.into_rows(&served.model)?;
         let mapped = embed(&served.model.chain, side, &rows, None)?;
-        if side_named != Some(SideName::Item) {
-            served.observe(&rows, &mapped);
-        }
+        served.observe(side_named, &rows, &mapped);
         let item = |(index, row): (usize, &[f32])| EmbeddingItem {
             object: "embedding",
             index,

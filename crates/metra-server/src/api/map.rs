@@ -5,7 +5,7 @@ use crate::models::ServedModel;
 use crate::refusal::Refusal;
 use crate::rows::{SideName, embed, groups_of};
 use crate::service::Service;
-use crate::vectors::{InputVectors, OutputVectors};
+use crate::vectors::{Element, InputVectors, OutputVectors};
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Rows of little-endian f32 after each other.
+/// Rows of little-endian numbers after each other.
 pub(super) const BINARY: &str = "application/octet-stream";
 /// Arrow's format for streams.
 pub(super) const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -53,8 +53,8 @@ enum Output {
     Codes,
 }
 
-/// The same for bodies that hold vectors alone; it stands in the address.
-#[derive(Debug, Deserialize, JsonSchema)]
+/// What is said in the address where a body holds vectors alone.
+#[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MapParameters {
     /// The model: a name, or `name@version`.
@@ -63,6 +63,9 @@ pub(super) struct MapParameters {
     side: Option<SideName>,
     /// Arrow's column of vectors.
     column: Option<String>,
+    /// The numbers of an octet stream. Answers have float32.
+    #[serde(default)]
+    element: Element,
     /// What to answer with.
     #[serde(default)]
     output: Output,
@@ -105,7 +108,12 @@ pub(super) async fn map(
         Form::Json => {
             let request: MapRequest = from_json(bytes)?;
             let served = service.model(request.model.as_deref())?;
-            mapped(service, &served, &request)?.json(service, &served)
+            if parameters != MapParameters::default() {
+                return Err(Refusal::bad(
+                    "expected an address without parameters: with JSON they are in the body",
+                ));
+            }
+            mapped(service, &served, request)?.json(service, &served)
         }
         Form::Binary | Form::Arrow => {
             let served = service.model(parameters.model.as_deref())?;
@@ -116,7 +124,10 @@ pub(super) async fn map(
                     let (values, dim) = read.map_err(|e| Refusal::bad(e.to_string()))?;
                     InputVectors::new(values, dim)
                 }
-                _ => InputVectors::from_f32_bytes(bytes, served.model.input_dim())?,
+                _ => {
+                    let dim = served.model.input_dim();
+                    InputVectors::from_bytes(bytes, dim, parameters.element)?
+                }
             };
             let request = MapRequest {
                 model: None,
@@ -125,7 +136,7 @@ pub(super) async fn map(
                 groups: None,
                 output: parameters.output,
             };
-            mapped(service, &served, &request)?.bytes(service, &served, form)
+            mapped(service, &served, request)?.bytes(service, &served, form)
         }
     };
     service.answer((&headers, body), work).await
@@ -144,22 +155,16 @@ enum Mapped {
     Codes(Vec<u8>, usize),
 }
 
-fn mapped(
-    service: &Service,
-    served: &ServedModel,
-    request: &MapRequest,
-) -> Result<Mapped, Refusal> {
+fn mapped(service: &Service, served: &ServedModel, request: MapRequest) -> Result<Mapped, Refusal> {
     let count = request.vectors.len();
     service.check_rows(count, "vectors")?;
-    let rows = request.vectors.rows_for(&served.model)?;
+    let rows = request.vectors.into_rows(&served.model)?;
     let groups = groups_of(&served.model, ("groups", request.groups.as_deref()), count)?;
     let chain = &served.model.chain;
     if request.output == Output::Vectors {
         let side = served.side(request.side)?;
         let mapped = embed(chain, side, &rows, groups.as_ref())?;
-        if request.side != Some(SideName::Item) {
-            served.observe(&rows, &mapped);
-        }
+        served.observe(request.side, &rows, &mapped);
         return Ok(Mapped::Vectors(mapped));
     }
     if request.side == Some(SideName::Query) {

@@ -11,6 +11,7 @@ mod similar;
 mod texts;
 
 use crate::admission::Reserved;
+use crate::connections::Accepted;
 use crate::keys::Scope;
 use crate::refusal::Refusal;
 use crate::service::Service;
@@ -77,6 +78,7 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
     let route = route.map_or("other", MatchedPath::as_str).to_owned();
     let id = request_id(request.headers(), &service);
     let (method, version) = (request.method().clone(), request.version());
+    let accepted = request.extensions().get::<Accepted>().copied();
     let mut response = match allowed(&service, &route, request.headers()) {
         Err(refusal) => refusal.into_response(),
         // Loading takes as long as it takes.
@@ -92,7 +94,8 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, id);
     }
-    if service.is_draining() && version <= Version::HTTP_11 {
+    let is_last = service.is_draining() || accepted.is_some_and(Accepted::is_old);
+    if is_last && version <= Version::HTTP_11 {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let time = began.elapsed();
@@ -102,7 +105,10 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
         service.metrics.count_refusal(refusal.code);
     }
     let facts = response.extensions().get::<RequestFacts>();
-    if let Some(facts) = facts {
+    // What a model that was exchanged meanwhile has mapped is counted nowhere: nothing would ever take its counter away.
+    if let Some(facts) = facts
+        && service.catalogue().has(&facts.model)
+    {
         service.metrics.count_rows(&facts.model, facts.rows);
     }
     tracing::info!(
@@ -122,7 +128,7 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
 fn allowed(service: &Service, route: &str, headers: &HeaderMap) -> Result<(), Refusal> {
     match (service.keys().as_ref(), scope_of(route)) {
         (Some(keys), Some(scope)) => keys.check(headers, scope)?,
-        (None, Some(_)) if service.options.address.ip().is_loopback() => check_local(headers)?,
+        (None, Some(_)) if service.options.serves_local_alone() => check_local(headers)?,
         _ => {}
     }
     match media_type(headers) {

@@ -3,7 +3,7 @@
 use super::embeddings::{EmbeddingsAnswer, EmbeddingsRequest};
 use super::feedback::{FeedbackAnswer, FeedbackRequest};
 use super::listing::ModelList;
-use super::map::{ARROW, BINARY, MapAnswer, MapRequest};
+use super::map::{ARROW, BINARY, MapAnswer, MapParameters, MapRequest};
 use super::search::{SearchAnswer, SearchRequest};
 use super::similar::{SimilarAnswer, SimilarRequest};
 use crate::refusal::ErrorBody;
@@ -70,7 +70,7 @@ pub(crate) fn openapi() -> Value {
             json!({ "summary": summary, "responses": { "200": { "description": "Text" } } });
         paths.insert(path.into(), json!({ method: described }));
     }
-    bodies_of_bytes(&mut paths);
+    bodies_of_bytes(&mut paths, &mut requests);
     let mut schemas = requests.take_definitions(true);
     schemas.extend(responses.take_definitions(true));
     json!({
@@ -139,21 +139,24 @@ fn operations(requests: &mut SchemaGenerator, responses: &mut SchemaGenerator) -
 }
 
 /// Vectors can be sent as bytes, too; what JSON says in the body then stands in the address.
-fn bodies_of_bytes(paths: &mut Map<String, Value>) {
+fn bodies_of_bytes(paths: &mut Map<String, Value>, requests: &mut SchemaGenerator) {
     let map = &mut paths["/v1/map"]["post"];
     let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
     for kind in [BINARY, ARROW] {
         map["requestBody"]["content"][kind] = bytes.clone();
         map["responses"]["200"]["content"][kind] = bytes.clone();
     }
-    let text = json!({ "type": "string" });
-    let parameter = |name: &str, description: &str| json!({ "name": name, "in": "query", "description": description, "schema": text });
-    map["parameters"] = json!([
-        parameter("model", "The model, for bodies of bytes"),
-        parameter("side", "query or item, for bodies of bytes"),
-        parameter("output", "vectors or codes, for bodies of bytes"),
-        parameter("column", "Arrow's column of vectors"),
-    ]);
+    let parameters = MapParameters::json_schema(requests);
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let parameters = properties.into_iter().flatten().map(|(name, schema)| {
+        json!({
+            "name": name,
+            "in": "query",
+            "description": schema["description"],
+            "schema": schema,
+        })
+    });
+    map["parameters"] = parameters.collect();
 }
 
 #[cfg(test)]
@@ -175,5 +178,13 @@ mod tests {
         let map = &document["components"]["schemas"]["MapRequest"];
         assert!(map["properties"]["vectors"].is_object(), "{map}");
         assert_eq!(map["required"], json!(["vectors"]));
+        let parameters = document["paths"]["/v1/map"]["post"]["parameters"].as_array();
+        let names = parameters.unwrap().iter().map(|parameter| {
+            assert!(parameter["description"].is_string(), "{parameter}");
+            parameter["name"].as_str().unwrap()
+        });
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, ["column", "element", "model", "output", "side"]);
     }
 }

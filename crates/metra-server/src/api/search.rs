@@ -5,7 +5,7 @@ use super::{from_json, json};
 use crate::index::{Hit, SearchOptions};
 use crate::options::usual_k;
 use crate::refusal::Refusal;
-use crate::rows::groups_of;
+use crate::rows::{SideName, groups_of};
 use crate::service::Service;
 use crate::vectors::InputVectors;
 use axum::body::Body;
@@ -87,7 +87,7 @@ pub(super) async fn search(
                 "expected at most {MOST_ANSWERS} answers to all queries of a request, but found {answers}"
             )));
         }
-        let rows = request.vectors.rows_for(&served.model)?;
+        let rows = request.vectors.into_rows(&served.model)?;
         let groups = groups_of(&served.model, ("groups", request.groups.as_deref()), count)?;
         let labels = request.filter.map(|filter| filter.label.0);
         let options = SearchOptions {
@@ -97,7 +97,7 @@ pub(super) async fn search(
             labels: labels.as_deref(),
         };
         let mapped = index.map_queries(&rows, groups.as_ref())?;
-        served.observe(&rows, &mapped);
+        served.observe(Some(SideName::Query), &rows, &mapped);
         let results = index.search(mapped, options, stop)?;
         let model = served.id.clone();
         json(service, &SearchAnswer { model, results }, &served.id, count)

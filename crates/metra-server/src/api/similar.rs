@@ -67,8 +67,8 @@ pub(super) async fn similar(
             )));
         }
         service.check_rows(pairs, "pairs")?;
-        let mut rows = request.queries.rows_for(&served.model)?;
-        rows.extend(request.items.rows_for(&served.model)?.rows());
+        let mut rows = request.queries.into_rows(&served.model)?;
+        rows.extend(request.items.into_rows(&served.model)?.rows());
         let named = ("query_groups", request.query_groups.as_deref());
         groups_of(&served.model, named, pairs)?;
         let named = ("item_groups", request.item_groups.as_deref());

@@ -192,8 +192,10 @@ impl LocalIndex {
     /// Open what a first search would open, and look whether the folder was exchanged while it was opened: for a process that
     /// searches for a long time.
     pub fn prepare(&self) -> Result<()> {
-        if self.graph_file.is_some() {
-            self.graph()?;
+        match &self.items {
+            _ if self.graph_file.is_some() => drop(self.graph()?),
+            StoredItems::Vectors(vectors) => drop(self.prepared(vectors)?),
+            StoredItems::Codes(_) => {}
         }
         if Manifest::read(&self.folder)? != self.manifest {
             let problem = "was written anew while it was opened: open it again";
@@ -224,6 +226,20 @@ impl LocalIndex {
                 short(&given.digest)
             ),
         ))
+    }
+
+    /// What maps queries for this index, after looking that it was made with this model, called `name`: the model without its code,
+    /// because an index rounds queries by itself where their codes are compared.
+    pub fn query_model(&self, name: &str, model: &Model) -> Result<Model> {
+        self.check_model(name, model)?;
+        if model.chain.code().is_some() && !self.is_coded() {
+            let problem = "it holds vectors, and the model has a code: index the items again";
+            return Err(Error::file(&self.folder, problem));
+        }
+        Ok(Model {
+            chain: model.chain.clone().with_code(None)?,
+            ..model.clone()
+        })
     }
 
     /// How to search for `k` items where nobody says: through the graph if there is one, and codes in two stages.
@@ -290,12 +306,18 @@ impl LocalIndex {
         items: &Arc<MappedCorpus>,
         k: usize,
     ) -> Result<Neighbours> {
+        Ok(self.prepared(items)?.top_k(queries, k)?)
+    }
+
+    /// All items ready to be compared. Whoever comes while they are read reads them as well: a lock would be waited for by the threads that
+    /// have to read.
+    fn prepared(&self, items: &Arc<MappedCorpus>) -> Result<&PreparedItems> {
         if let Some(prepared) = self.prepared.get() {
-            return Ok(prepared.top_k(queries, k)?);
+            return Ok(prepared);
         }
         let items: Arc<dyn Corpus> = Arc::clone(items) as _;
         let prepared = PreparedItems::new(self.space, items)?;
-        Ok(self.prepared.get_or_init(|| prepared).top_k(queries, k)?)
+        Ok(self.prepared.get_or_init(|| prepared))
     }
 
     /// The `k` items nearest to every query among some of the items, each of which is compared; all where there are fewer.

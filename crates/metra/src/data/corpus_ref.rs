@@ -1,16 +1,19 @@
-//! A corpus that is borrowed or owned, so that a data set can hold either.
+//! A corpus that is borrowed, owned or shared, so that a data set can hold any.
 
 use super::{BorrowedCorpus, Corpus, MemoryCorpus};
 use crate::Result;
 use crate::linalg::{RowBuf, Rows};
 use std::ops::Deref;
+use std::sync::Arc;
 
-/// A corpus that is borrowed or owned.
+/// A corpus that is borrowed, owned or shared.
 pub enum CorpusRef<'a> {
     /// Somebody else's.
     Borrowed(&'a (dyn Corpus + 'a)),
     /// Its own.
     Owned(Box<dyn Corpus + 'a>),
+    /// Its own and others'.
+    Shared(Arc<dyn Corpus + 'a>),
 }
 
 impl<'a> Deref for CorpusRef<'a> {
@@ -20,6 +23,7 @@ impl<'a> Deref for CorpusRef<'a> {
         match self {
             CorpusRef::Borrowed(corpus) => *corpus,
             CorpusRef::Owned(corpus) => corpus.as_ref(),
+            CorpusRef::Shared(corpus) => corpus.as_ref(),
         }
     }
 }

@@ -15,7 +15,7 @@
 //! Tiles have a fixed size and the last one is filled up with zeros, so that every score comes from
 //! a product of the same shape: equal rows get equal scores wherever they lie, and ties are ties.
 
-use crate::data::{Corpus, RowId};
+use crate::data::{Corpus, CorpusRef, RowId};
 use crate::linalg::{RowBuf, Rows, block_distance, cross, vectorized};
 use crate::model::Space;
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Items in a tile. A tile of scores for a block of queries stays in the second-level cache.
@@ -42,7 +42,7 @@ const SAFE: f64 = 1e37;
 
 /// Items made ready to be scored.
 pub(crate) struct Items<'a> {
-    corpus: Held<'a>,
+    corpus: CorpusRef<'a>,
     space: Space,
     /// What is subtracted from both sides; empty where nothing is.
     centre: Vec<f32>,
@@ -52,23 +52,6 @@ pub(crate) struct Items<'a> {
     largest: f64,
     /// Converted items, tile after tile, each transposed: products of such tiles need no copy.
     kept: Option<Vec<f32>>,
-}
-
-/// Items of somebody else, or shared with whoever keeps them ready for many searches.
-enum Held<'a> {
-    Borrowed(&'a dyn Corpus),
-    Shared(Arc<dyn Corpus>),
-}
-
-impl<'a> Deref for Held<'a> {
-    type Target = dyn Corpus + 'a;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Held::Borrowed(corpus) => *corpus,
-            Held::Shared(corpus) => corpus.as_ref(),
-        }
-    }
 }
 
 /// Queries made ready to be scored.
@@ -84,21 +67,25 @@ pub(crate) struct QueryBlock {
 impl<'a> Items<'a> {
     /// Read the items once (twice for squared Euclid) and remember what scores need.
     pub(crate) fn prepare(space: Space, corpus: &'a dyn Corpus) -> Result<Self> {
-        Self::made(space, Held::Borrowed(corpus), centre_of(space, corpus)?)
+        Self::made(
+            space,
+            CorpusRef::Borrowed(corpus),
+            centre_of(space, corpus)?,
+        )
     }
 
     /// The same for items that are kept ready for many searches.
     pub(crate) fn prepare_shared(space: Space, corpus: Arc<dyn Corpus>) -> Result<Items<'static>> {
         let centre = centre_of(space, corpus.as_ref())?;
-        Items::made(space, Held::Shared(corpus), centre)
+        Items::made(space, CorpusRef::Shared(corpus), centre)
     }
 
     /// The same with a given centre, so that several sets of items are scored alike.
     pub(crate) fn about(space: Space, corpus: &'a dyn Corpus, centre: Vec<f32>) -> Result<Self> {
-        Self::made(space, Held::Borrowed(corpus), centre)
+        Self::made(space, CorpusRef::Borrowed(corpus), centre)
     }
 
-    fn made(space: Space, corpus: Held<'a>, centre: Vec<f32>) -> Result<Self> {
+    fn made(space: Space, corpus: CorpusRef<'a>, centre: Vec<f32>) -> Result<Self> {
         let len = usize::try_from(corpus.len())
             .ok()
             .filter(|len| *len < u32::MAX as usize)

@@ -86,10 +86,18 @@ pub fn top_k(
             queries.len(),
         ));
     }
-    let prepared = Items::prepare(space, items)?;
-    let k = k.min(prepared.len() - usize::from(exclude_self));
+    found_among(&Items::prepare(space, items)?, queries, k, exclude_self)
+}
+
+fn found_among(
+    items: &Items<'_>,
+    queries: &dyn Corpus,
+    k: usize,
+    exclude_self: bool,
+) -> Result<Neighbours> {
+    let k = k.min(items.len() - usize::from(exclude_self));
     let skip = |query, item| exclude_self && query == item;
-    let found = nearest_of(&prepared, queries, k, &skip)?;
+    let found = nearest_of(items, queries, k, &skip)?;
     Ok(Neighbours::of_queries(k, found))
 }
 
@@ -108,9 +116,7 @@ impl PreparedItems {
             return Err(Error::parameter("k", "at least 1", 0));
         }
         check_dimensions(queries, self.0.corpus())?;
-        let k = k.min(self.0.len());
-        let found = nearest_of(&self.0, queries, k, &|_, _| false)?;
-        Ok(Neighbours::of_queries(k, found))
+        found_among(&self.0, queries, k, false)
     }
 }
 
@@ -127,7 +133,8 @@ pub(super) fn nearest_of(
         .map(|block| {
             let start = block * QUERIES as u64;
             let ids = (start..queries.len().min(start + QUERIES as u64)).collect();
-            search_block(items, &items.queries(queries, ids)?, k, skip)
+            let go_on = || queries.check_stop();
+            search_block(items, &items.queries(queries, ids)?, k, skip, &go_on)
         })
         .collect();
     let mut found = Vec::with_capacity(queries.len() as usize);
@@ -142,6 +149,7 @@ fn search_block(
     queries: &QueryBlock,
     k: usize,
     skip: &(dyn Fn(RowId, RowId) -> bool + Sync),
+    go_on: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<Vec<Found>> {
     if k == 0 {
         return Ok(vec![Vec::new(); queries.ids().len()]);
@@ -151,6 +159,7 @@ fn search_block(
     let (mut buffer, mut tile_scores) = (RowBuf::empty(items.dim()), Vec::new());
     let mut passed = [0_u32; STRETCH];
     for tile in 0..items.tiles() {
+        go_on()?;
         items.products(queries, tile..tile + 1, &mut buffer, &mut tile_scores)?;
         let len = TILE.min(items.len() - tile * TILE);
         let offsets = items.offsets(tile * TILE..tile * TILE + len);

@@ -1,10 +1,11 @@
 //! Search against a sort in f64, with ties, duplicates, off-centre points and bad input.
 
 use super::*;
-use crate::data::{MemoryCorpus, Subset};
+use crate::data::{Interruptible, MemoryCorpus, Subset};
 use crate::linalg::Rows;
 use crate::random::Stream;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn corpus(values: Vec<f32>, dim: usize) -> MemoryCorpus {
     MemoryCorpus::new(RowBuf::from_values(values, dim).unwrap()).unwrap()
@@ -28,6 +29,24 @@ fn exact(space: Space, q: &[f32], x: &[f32]) -> f64 {
             .map(|(q, x)| exact(Space::SquaredL2, q, x).sqrt())
             .sum(),
     }
+}
+
+#[test]
+fn a_search_ends_between_tiles_where_it_is_told_to() {
+    let stop = AtomicBool::new(false);
+    let items = random(3 * TILE, 3, 1, 1.0, 0.0);
+    let queries = random(1, 3, 2, 1.0, 0.0);
+    let queries = Interruptible::new(&queries, &stop);
+    let items = Items::prepare(Space::SquaredL2, &items).unwrap();
+    let furthest = AtomicU64::new(0);
+    let skip = |_, item| {
+        furthest.fetch_max(item, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+        false
+    };
+    let ended = nearest_of(&items, &queries, 2, &skip);
+    assert!(matches!(ended, Err(Error::Interrupted)));
+    assert!(furthest.into_inner() < TILE as u64);
 }
 
 #[test]

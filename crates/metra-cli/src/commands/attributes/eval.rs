@@ -3,13 +3,11 @@
 use super::{Scored, named};
 use crate::args::Common;
 use crate::attribute_order::{OrderedRow, ordered_rows, table};
-use crate::inputs::{
-    ComparisonArgs, Files, SupervisionInput, load, model_groups, narrowing_of, split_names,
-};
+use crate::inputs::{ComparisonArgs, Files, SupervisionInput, load, model_groups, split_names};
 use crate::print;
 use anyhow::{Result, bail};
 use clap::Args;
-use metra_files::read_splits;
+use metra_files::{NarrowingRule, read_splits};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -45,7 +43,7 @@ impl Eval {
             columns,
             &[],
             &self.scored.filters,
-            narrowing_of(model.narrowing.as_ref()),
+            NarrowingRule::of(model.narrowing.as_ref()),
             common,
         )?;
         let input = SupervisionInput {

@@ -10,13 +10,13 @@ mod strip;
 
 use crate::args::Common;
 use crate::inputs::Columns;
-use crate::inputs::{Loaded, embed, load, narrowing_of};
+use crate::inputs::{Loaded, embed, load};
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use metra::model::{Embedding, Model, Side};
 use metra::search::AttributeSpace;
-use metra_files::Filter;
+use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -109,7 +109,7 @@ impl Scored {
         work: impl FnOnce(&Loaded, &AttributeSpace<'_>) -> Result<R>,
     ) -> Result<R> {
         let model = named(&self.model)?;
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let loaded = load(
             &self.data,
             &self.columns,

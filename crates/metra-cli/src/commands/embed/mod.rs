@@ -7,7 +7,7 @@ use crate::args::{ClusterArgs, Common, SideName};
 #[cfg(not(feature = "cluster"))]
 use crate::feature_off::OnCluster;
 use crate::inputs::Columns;
-use crate::inputs::{in_file, load, model_groups, narrowing_of};
+use crate::inputs::{in_file, load, model_groups};
 use crate::interrupt;
 use crate::print;
 use crate::progress::Reporter;
@@ -15,7 +15,9 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use metra::linalg::{RowBuf, Rows};
 use metra::model::{Code, Embedding, Int8Scale, Model, Side, for_each_embedded};
-use metra_files::{Column, Filter, NpyWriter, ParquetVectorWriter, VectorLayout, WrittenElement};
+use metra_files::{
+    Column, Filter, NarrowingRule, NpyWriter, ParquetVectorWriter, VectorLayout, WrittenElement,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -149,7 +151,7 @@ impl Embed {
             Some("parquet") => true,
             _ => bail!("{}: expected .npy or .parquet", self.output.display()),
         };
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let loaded = load(
             &self.data,
             &self.columns,

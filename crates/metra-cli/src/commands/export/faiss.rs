@@ -3,13 +3,13 @@
 use super::{Done, Export};
 use crate::args::{Common, SideName};
 use crate::inputs::Columns;
-use crate::inputs::{Loaded, in_file, load, model_groups, narrowing_of};
+use crate::inputs::{Loaded, in_file, load, model_groups};
 use crate::interrupt;
 use crate::progress::Reporter;
 use anyhow::{Context, Result, bail};
 use metra::internal::AtomicFile;
 use metra::model::{Distance, Model, Plan, Side};
-use metra_files::Column;
+use metra_files::{Column, NarrowingRule};
 use metra_stores::export::{self, FaissIndex, FaissWriter, Format, wrap_faiss, write_faiss};
 use std::fs::File;
 use std::io::BufReader;
@@ -72,7 +72,7 @@ impl Export {
             id: self.id.clone(),
             ..Columns::default()
         };
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         let loaded = load(items, &columns, &[], &self.filters, rule, common)?;
         let groups = model_groups(model, &loaded)?;
         let corpus = loaded.table.corpus.as_ref();

@@ -29,7 +29,8 @@ use std::path::PathBuf;
 ///
 /// Exit codes: 0 ship; 1 something failed; 2 wrong use; 3 no evidence of a gain; 4 worse;
 /// 5 a gain below --min-gain; 6 nothing to gain; 7 a slice gets worse (queries about new items, or
-/// with --no-worse-slice any slice); 8 the candidate learned from these rows.
+/// with --no-worse-slice any slice); 8 the candidate learned from these rows; 9 another measure gets
+/// worse (unless --allow-worse-measures).
 #[derive(Args)]
 pub(crate) struct Gate {
     /// The baseline that serves today: euclid, cosine or dot on the input vectors, or a model file

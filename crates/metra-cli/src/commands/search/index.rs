@@ -30,10 +30,7 @@ impl Search {
         let mut reporter = Reporter::new();
         let index = LocalIndex::open(&self.items, verify, &mut index_progress(&mut reporter))?;
         reporter.finish();
-        index.check_model(&self.model.display().to_string(), model)?;
-        if model.chain.code().is_some() && !index.is_coded() {
-            bail!("{folder}: it holds vectors, and the model has a code: index the items again");
-        }
+        let query_model = index.query_model(&self.model.display().to_string(), model)?;
         if index.is_coded() && self.effort.is_some() {
             bail!(
                 "{folder}: --effort is for a graph, and this index has codes: --rescore says how many first answers are \
@@ -54,12 +51,7 @@ impl Search {
             },
         };
         let asking = self.queries(query, model, common)?;
-        // An index rounds queries by itself where their codes are compared.
-        let uncoded = Model {
-            chain: model.chain.clone().with_code(None)?,
-            ..model.clone()
-        };
-        let embedded = embed(&uncoded, Side::Query, &asking, common)?;
+        let embedded = embed(&query_model, Side::Query, &asking, common)?;
         let queries = Interruptible::new(embedded.corpus(), &STOP);
         let found = index.search(&queries, self.k, ask)?;
         let mut answers = Vec::with_capacity(found.queries());

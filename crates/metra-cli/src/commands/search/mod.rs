@@ -6,14 +6,14 @@ mod postgres;
 
 use crate::args::Common;
 use crate::inputs::Columns;
-use crate::inputs::{Loaded, embed, label, load, narrowing_of, row_name};
+use crate::inputs::{Loaded, embed, label, load, row_name};
 use crate::interrupt::stoppable;
 use crate::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use metra::model::{Embedding, Model, Side};
 use metra::search::top_k;
-use metra_files::{Filter, TrecRun, write_run};
+use metra_files::{Filter, NarrowingRule, TrecRun, write_run};
 use metra_stores::index::LocalIndex;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl Search {
             &self.columns,
             &[],
             &self.filters,
-            narrowing_of(model.narrowing.as_ref()),
+            NarrowingRule::of(model.narrowing.as_ref()),
             common,
         )?;
         let queries = match &self.query {
@@ -185,7 +185,7 @@ impl Search {
             label: None,
             ..self.columns.clone()
         };
-        let rule = narrowing_of(model.narrowing.as_ref());
+        let rule = NarrowingRule::of(model.narrowing.as_ref());
         load(path, &columns, &[], &self.where_queries, rule, common)
     }
 

@@ -40,6 +40,19 @@ fn mapped_vectors_are_those_of_embed_in_every_form() {
     assert_eq!(answer.body, f32_bytes(&expected), "{}", answer.text());
     assert_eq!(answer.headers["metra-rows"], "20");
 
+    let (path64, short) = (format!("{path}&element=float64"), [0; 7]);
+    let doubles: Vec<u8> = (queries.values().iter())
+        .flat_map(|value| f64::from(*value).to_le_bytes())
+        .collect();
+    let answer = server.request("POST", &path64, &kind(binary), &doubles);
+    assert_eq!(answer.body, f32_bytes(&expected), "{}", answer.text());
+    let refused = server.request("POST", &path64, &kind(binary), &short);
+    assert!(
+        refused.message().contains("little-endian float64 ("),
+        "{}",
+        refused.text()
+    );
+
     let arrow = "application/vnd.apache.arrow.stream";
     let stream = metra_files::write_vector_stream(queries.dim(), &f32_bytes(&queries)).unwrap();
     let answer = server.request("POST", path, &kind(arrow), &stream);
