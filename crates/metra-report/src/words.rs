@@ -2,7 +2,7 @@
 
 use crate::leaderboard::{AgainstBest, Leaderboard, RankedLine, mean};
 use crate::measures::heading;
-use crate::numbers::{count, gain, score, seconds};
+use crate::numbers::{count, gain, interval, score, seconds};
 use crate::tables::PartTable;
 use metra::evaluate::INTERVALS;
 use metra::experiment::compare::{Costs, Evidence, Finding, Gain, ProtocolFacts, Results, Sizes};
@@ -164,6 +164,16 @@ pub(crate) fn conclusion(leaderboard: &Leaderboard<'_>) -> Vec<Span> {
         leaderboard.criterion(),
         gain(difference)
     ));
+    if (difference.evidence, difference.adjusted) == (Evidence::Better, Evidence::None) {
+        sentences.say(" This interval is that of one comparison. ");
+        sentences.name(&line.name).say(format!(
+            " is the best of {}, and the interval that allows for this, {}, holds 0. To settle it, compare ",
+            results.protocol.comparisons,
+            interval(difference.wide_low, difference.wide_high)
+        ));
+        sentences.name(&line.name).say(" alone with ").name(base);
+        sentences.say(" on test rows that were not used yet.");
+    }
     if let (Evidence::Better, Some(new)) = (difference.adjusted, unseen) {
         sentences.say(format!(" On new items: {}.", gain(new)));
     }

@@ -3,7 +3,8 @@
 #[allow(dead_code)]
 mod fixture;
 
-use metra_report::markdown;
+use metra::experiment::compare::Evidence;
+use metra_report::{markdown, verdict};
 
 #[test]
 fn the_page_says_what_was_found() {
@@ -60,4 +61,50 @@ fn names_are_text_and_nothing_panics() {
     assert!(!page.contains("Costs"));
     results.lines.clear();
     assert!(markdown(&results, None).contains("none is best"));
+}
+
+#[test]
+fn the_verdict_states_the_interval_that_decided() {
+    let (mut results, _) = fixture::comparison();
+    let shipped = verdict(&results);
+    assert!(
+        shipped.starts_with(
+            "Ship kernel-warca exp-χ²: it is better than euclid by more than chance (mAP +0.2390 ["
+        ),
+        "{shipped}"
+    );
+    assert!(!shipped.contains("This interval"), "{shipped}");
+
+    let best = (results.lines.iter_mut())
+        .find(|line| line.name == results.best)
+        .unwrap();
+    let gain = &mut best.against_base[0];
+    (gain.low, gain.wide_low, gain.wide_high) = (0.01, -0.02, 0.498);
+    gain.adjusted = Evidence::None;
+    let kept = verdict(&results);
+    for words in [
+        "Keep euclid: kernel-warca exp-χ² is ahead, but not by more than chance (mAP +0.2390 [+0.0100, ",
+        "is the best of 13, and the interval that allows for this, [−0.0200, +0.4980], holds 0.",
+        "compare kernel-warca exp-χ² alone with euclid",
+    ] {
+        assert!(kept.contains(words), "{words:?} is not in {kept}");
+    }
+
+    // One interval says it all where it holds 0 by itself.
+    let best = (results.lines.iter_mut())
+        .find(|line| line.name == results.best)
+        .unwrap();
+    let gain = &mut best.against_base[0];
+    (gain.low, gain.evidence) = (-0.01, Evidence::None);
+    let kept = verdict(&results);
+    assert!(
+        kept.contains("[−0.0100, ") && !kept.contains("This interval"),
+        "{kept}"
+    );
+
+    results.best = "euclid".into();
+    assert_eq!(
+        verdict(&results),
+        "Keep euclid: no method is ahead of it by mAP."
+    );
 }
