@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Arguments that name what is written; all other paths are read.
 const OUTPUTS: [&str; 4] = ["output", "report", "page", "best"];
-/// A verb's argument `run` is written by `search` and read by `eval`.
-const RUN: (&str, &str) = ("search", "run");
+/// The argument `run` is written by these verbs and read by `eval`.
+const RUN: [(&str, &str); 2] = [("search", "run"), ("fuse", "run")];
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) fn check(matches: &ArgMatches, force: bool) -> Result<()> {
     while let Some((inner, given)) = matches.subcommand() {
         (verb, matches) = (inner, given);
     }
-    let is_output = |id: &str| OUTPUTS.contains(&id) || (verb, id) == RUN;
+    let is_output = |id: &str| OUTPUTS.contains(&id) || RUN.contains(&(verb, id));
     let (mut read, mut written) = (Vec::new(), Vec::new());
     for id in matches.ids().map(clap::Id::as_str) {
         // Groups of arguments and values that are not paths have another type.

@@ -33,6 +33,7 @@ mod csv;
 mod element;
 mod error;
 mod feather_blocks;
+mod fusion;
 mod json_lines;
 mod lines;
 mod npy;
@@ -57,6 +58,7 @@ pub use comparisons::{
 };
 pub use element::ElementType;
 pub use error::{Error, Place, Result};
+pub use fusion::{FusionOrigin, NamedFusion, read_fusion, write_fusion};
 pub use read::read_table;
 pub use splits::read_splits;
 pub use table::{Filter, MissingValues, NarrowingRule, ReadProgress, Table, TableOptions};

@@ -6,6 +6,7 @@
 
 mod claims;
 mod data;
+mod fusion;
 mod headline;
 mod peers;
 mod prose;
@@ -61,6 +62,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         (headline::CHART, headline::chart(&data)?),
         ("docs/results/claims.md", claims::page(root, &data)?),
         ("docs/results/recorded.md", recorded::page(&data)?),
+        ("docs/results/fusion.md", fusion::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),
     ];
     documents.extend(pages.map(|(path, text)| (path.to_owned(), text)));

@@ -18,6 +18,7 @@ pub(crate) mod examples;
 pub(crate) mod export;
 #[cfg(feature = "images")]
 pub(crate) mod features;
+pub(crate) mod fuse;
 pub(crate) mod gate;
 pub(crate) mod index;
 pub(crate) mod inspect;

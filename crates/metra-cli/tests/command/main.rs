@@ -12,6 +12,7 @@ mod exports;
 mod features;
 mod folder;
 mod folds;
+mod fuse;
 mod gate;
 mod habits;
 #[cfg(all(feature = "images", target_os = "linux"))]

@@ -13,6 +13,7 @@ mod definition;
 mod embedded_part;
 mod evaluation;
 mod folds;
+mod fusion;
 mod gate;
 mod holdout;
 mod model_evaluation;
@@ -36,6 +37,7 @@ pub use compress::{
 pub use data_summary::{ClassSizes, DataSummary, Norms, RankedAsIs};
 pub use definition::{Claim, ComparedMethod, Experiment};
 pub use folds::{folds, pool};
+pub use fusion::{FusionAdvice, FusionContender, FusionFound, FusionStudy, Unlearned};
 pub use gate::{Decision, Gate, Headroom, Regression, Slice, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
 pub use new_items::NewItems;

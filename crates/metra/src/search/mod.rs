@@ -3,12 +3,13 @@
 //! Items and queries are embedded vectors; a [`crate::model::Space`] compares them. Scores come
 //! from blocked matrix products (`scores`), which the evaluation shares; a search then puts the nearest into
 //! the order of scores in f64 (`exact`), which differs where f32 cannot tell items apart. `attributes`
-//! searches where every number has a name.
+//! searches where every number has a name, and `fusion` adds up several rankings.
 
 mod attributes;
 mod candidates;
 pub(crate) mod distributed;
 mod exact;
+mod fusion;
 mod hamming;
 mod model_search;
 mod rerank;
@@ -19,6 +20,8 @@ pub(crate) mod two_stages;
 pub use attributes::{Alike, AttributeSpace, Change};
 pub use candidates::nearest_among;
 pub(crate) use distributed::{NearestRows, QueryBatch};
+pub(crate) use fusion::ScaledCandidates;
+pub use fusion::{Fusion, ScoreScale, ScoredItem};
 pub use hamming::HammingItems;
 pub use rerank::{Rerank, Reranking};
 pub use top_k::{Neighbours, top_k};
