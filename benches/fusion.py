@@ -93,7 +93,7 @@ def summary(name: str, parts: tuple[str, ...], found: list[dict[str, Any]]) -> d
         for place, line in enumerate(first["lines"])
     }
     return {
-        "name": f"{name}: {' + '.join(parts)}",
+        "name": f"{name} {' + '.join(parts)}",
         "queries": first["queries"],
         "ndcg@10": means,
         "scale": first["scale"],

@@ -5,9 +5,11 @@
 
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
+use metra::experiment::Scores;
 use metra::model::{MatchDecision, SeenRows};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Mutex, PoisonError};
@@ -180,6 +182,54 @@ pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result
         "learned", "gain"
     ))?;
     rows.iter().try_for_each(Row::print)
+}
+
+/// What is measured of one way to rank.
+#[derive(Serialize)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    measures: BTreeMap<String, f64>,
+}
+
+impl Line {
+    pub(crate) fn new(name: String, scores: &Scores) -> Self {
+        let means =
+            (scores.measures().iter()).map(|measure| (measure.to_string(), scores.mean(*measure)));
+        Line {
+            name,
+            measures: means.collect(),
+        }
+    }
+}
+
+/// One line a way to rank, one column a measure.
+pub(crate) fn lines(measures: &[Measure], lines: &[Line]) -> Result<()> {
+    let mut head = format!("\n{:<20}", "");
+    for measure in measures {
+        head.push_str(&format!("{:>9}", measure.to_string()));
+    }
+    line(&head)?;
+    for way in lines {
+        let mut text = format!("{:<20}", way.name);
+        for measure in measures {
+            text.push_str(&format!("{:>9.4}", way.measures[&measure.to_string()]));
+        }
+        line(&text)?;
+    }
+    Ok(())
+}
+
+/// Differences by one measure, each with the name of what it is about.
+pub(crate) fn gains(title: &str, rows: &[Row]) -> Result<()> {
+    let queries = plural(rows.first().map_or(0, |row| row.queries as u64), "query");
+    line(&format!("\n{title} ({queries}):"))?;
+    for row in rows {
+        line(&format!(
+            "{:<20}{:>+9.4}   95 % interval [{:+.4}, {:+.4}]  {}",
+            row.measure, row.difference, row.low, row.high, row.verdict
+        ))?;
+    }
+    Ok(())
 }
 
 /// How many rows were learned from, in words.

@@ -165,9 +165,9 @@ pub(crate) fn conclusion(leaderboard: &Leaderboard<'_>) -> Vec<Span> {
         gain(difference)
     ));
     if (difference.evidence, difference.adjusted) == (Evidence::Better, Evidence::None) {
-        sentences.say(" This interval is that of one comparison. ");
-        sentences.name(&line.name).say(format!(
-            " is the best of {}, and the interval that allows for this, {}, holds 0. To settle it, compare ",
+        sentences.say(format!(
+            " This interval is that of one comparison. {} were made, and the interval that allows for this, {}, holds 0. \
+             To settle it, compare ",
             results.protocol.comparisons,
             interval(difference.wide_low, difference.wide_high)
         ));

@@ -84,7 +84,7 @@ fn the_verdict_states_the_interval_that_decided() {
     let kept = verdict(&results);
     for words in [
         "Keep euclid: kernel-warca exp-χ² is ahead, but not by more than chance (mAP +0.2390 [+0.0100, ",
-        "is the best of 13, and the interval that allows for this, [−0.0200, +0.4980], holds 0.",
+        "comparison. 25 were made, and the interval that allows for this, [−0.0200, +0.4980], holds 0.",
         "compare kernel-warca exp-χ² alone with euclid",
     ] {
         assert!(kept.contains(words), "{words:?} is not in {kept}");

@@ -132,7 +132,8 @@ impl Data {
             let shown = || path.display().to_string();
             let text = std::fs::read_to_string(&path).with_context(shown)?;
             let value: Value = serde_json::from_str(&text).with_context(shown)?;
-            if value.get("results").is_some() {
+            let has = |key: &str| value.get(key).is_some();
+            if has("results") && has("costs") {
                 let comparison = serde_json::from_value(value).with_context(shown)?;
                 data.comparisons.insert(name.to_owned(), comparison);
             } else {

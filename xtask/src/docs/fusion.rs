@@ -46,15 +46,16 @@ struct NewItems {
     gains: BTreeMap<String, Gain>,
 }
 
+/// A difference with its interval.
 #[derive(Deserialize)]
-struct Gain {
+pub(super) struct Gain {
     difference: f64,
     low: f64,
     high: f64,
 }
 
 impl Gain {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let [difference, low, high] = [self.difference, self.low, self.high].map(signed);
         format!("{difference} \\[{low}, {high}\\]")
     }

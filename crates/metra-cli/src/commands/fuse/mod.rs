@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// --output are learned from all judged queries. In the run of --run, no judged query is ranked by weights that were
 /// learned from it, so that it can be evaluated.
 ///
-/// A ranking that does not have an item counts as if the item came last in it.
+/// A ranking that does not have an item counts as if the item came last in it; by reciprocal ranks it counts nothing.
 #[derive(Args)]
 pub(crate) struct Fuse {
     /// TREC runs, two or more; a ranking is called as its file, without the ending
@@ -98,8 +98,8 @@ impl Fuse {
             write_fusion(output, &fusion, &origin)?;
         }
         let written = Written {
-            weights: self.output.clone(),
-            run: self.run.clone(),
+            weights_file: self.output.clone(),
+            run_file: self.run.clone(),
         };
         self.write_run(runs, |query| {
             unseen_weights(&found, judged.numbers.get(query))

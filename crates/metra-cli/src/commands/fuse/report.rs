@@ -5,7 +5,7 @@ use crate::args::Common;
 use crate::print;
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure, Verdict};
-use metra::experiment::{FusionAdvice, FusionFound, FusionStudy, Scores, Unlearned};
+use metra::experiment::{FusionAdvice, FusionContender, FusionFound, FusionStudy, Unlearned};
 use metra::search::{Fusion, ScoreScale};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 #[derive(Serialize)]
 pub(super) struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) weights: Option<PathBuf>,
+    pub(super) weights_file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<PathBuf>,
+    pub(super) run_file: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ pub(super) struct Report {
     queries_about_known_items: usize,
     scale: ScoreScale,
     weights: BTreeMap<String, f64>,
-    lines: Vec<Line>,
+    lines: Vec<print::Line>,
     /// The learned weights against each other line, by the measure that decides.
     gains: Vec<print::Row>,
     gains_on_known_items: Vec<print::Row>,
@@ -41,12 +41,6 @@ pub(super) struct Report {
     measures: Vec<Measure>,
     #[serde(skip)]
     formula: String,
-}
-
-#[derive(Serialize)]
-struct Line {
-    name: String,
-    measures: BTreeMap<String, f64>,
 }
 
 const LEARNED: &str = "learned weights";
@@ -65,18 +59,12 @@ impl Report {
             Unlearned::ReciprocalRank => "reciprocal ranks".into(),
             Unlearned::Equal => "equal weights".into(),
         };
-        let line = |name: String, scores: &Scores| Line {
-            name,
-            measures: (study.measures.iter())
-                .map(|measure| (measure.to_string(), scores.mean(*measure)))
-                .collect(),
-        };
-        let mut lines: Vec<Line> = (found.contenders.iter())
-            .map(|contender| line(name(contender.kind), &contender.against.base))
+        let mut lines: Vec<print::Line> = (found.contenders.iter())
+            .map(|contender| print::Line::new(name(contender.kind), &contender.against.base))
             .collect();
-        lines.push(line(LEARNED.into(), &found.learned));
+        lines.push(print::Line::new(LEARNED.into(), &found.learned));
         let gains = |rows: &dyn Fn(&metra::experiment::Verdicts) -> Vec<(Measure, Comparison)>| {
-            let of = |contender: &metra::experiment::FusionContender| {
+            let of = |contender: &FusionContender| {
                 let rows = rows(&contender.against);
                 let row = rows.into_iter().find(|(measure, _)| *measure == criterion);
                 row.map(|(_, gain)| print::Row::new(name(contender.kind), &gain))
@@ -114,28 +102,17 @@ impl Report {
             "queries",
             &format!("{queries} with a relevant item{absent}"),
         )?;
-        let mut head = format!("\n{:<20}", "");
-        for measure in &self.measures {
-            head.push_str(&format!("{:>9}", measure.to_string()));
-        }
-        print::line(&head)?;
-        for line in &self.lines {
-            let mut text = format!("{:<20}", line.name);
-            for measure in &self.measures {
-                text.push_str(&format!("{:>9.4}", line.measures[&measure.to_string()]));
-            }
-            print::line(&text)?;
-        }
+        print::lines(&self.measures, &self.lines)?;
         let criterion = self.measures[0];
-        gains(&format!("{criterion}, {LEARNED} against"), &self.gains)?;
+        print::gains(&format!("{criterion}, {LEARNED} against"), &self.gains)?;
         let about = |what: &str| format!("the same, queries about {what} items");
         if !self.gains_on_known_items.is_empty() && !self.gains_on_new_items.is_empty() {
-            gains(&about("known"), &self.gains_on_known_items)?;
-            gains(&about("new"), &self.gains_on_new_items)?;
+            print::gains(&about("known"), &self.gains_on_known_items)?;
+            print::gains(&about("new"), &self.gains_on_new_items)?;
         }
         print::line("")?;
         print::fact("score", &self.formula)?;
-        for path in [&self.written.weights, &self.written.run]
+        for path in [&self.written.weights_file, &self.written.run_file]
             .into_iter()
             .flatten()
         {
@@ -143,18 +120,6 @@ impl Report {
         }
         print::fact("advice", &self.advice)
     }
-}
-
-fn gains(title: &str, rows: &[print::Row]) -> Result<()> {
-    let queries = print::plural(rows.first().map_or(0, |row| row.queries as u64), "query");
-    print::line(&format!("\n{title} ({queries}):"))?;
-    for row in rows {
-        print::line(&format!(
-            "{:<20}{:>+9.4}   95 % interval [{:+.4}, {:+.4}]  {}",
-            row.measure, row.difference, row.low, row.high, row.verdict
-        ))?;
-    }
-    Ok(())
 }
 
 /// Weights as shares of their sum.
@@ -187,18 +152,25 @@ fn formula(names: &[String], fusion: &Fusion) -> String {
 }
 
 fn advice(found: &FusionFound, criterion: Measure, name: &dyn Fn(Unlearned) -> String) -> String {
-    let of = |wanted: Verdict| -> Vec<String> {
-        let rows = found.contenders.iter().filter(|contender| {
-            let row = contender
-                .against
-                .rows
-                .iter()
-                .find(|(measure, _)| *measure == criterion);
-            row.is_some_and(|(_, gain)| gain.verdict() == wanted)
-        });
-        rows.map(|contender| name(contender.kind)).collect()
+    let is_better = |contender: &FusionContender| {
+        let rows = &contender.against.rows;
+        let row = rows.iter().find(|(measure, _)| *measure == criterion);
+        row.is_some_and(|(_, gain)| gain.verdict() == Verdict::Better)
     };
-    let (behind, level) = (of(Verdict::Better), of(Verdict::NoEvidence));
+    let of = |wanted: bool| -> Vec<String> {
+        let contenders = found.contenders.iter();
+        let wanted = contenders.filter(|contender| is_better(contender) == wanted);
+        wanted.map(|contender| name(contender.kind)).collect()
+    };
+    let (behind, level) = (of(true), of(false));
+    // They were not taken although they are better on the whole.
+    let reason = |others: &str, is_among: &dyn Fn(Unlearned) -> bool| {
+        let mut among = (found.contenders.iter()).filter(|contender| is_among(contender.kind));
+        match among.all(is_better) {
+            true => "the learned weights lose on new items what they gain on known ones".to_owned(),
+            false => format!("the learned weights were not shown to be better than {others}"),
+        }
+    };
     match found.advice {
         FusionAdvice::Learned if level.is_empty() => {
             format!("use the learned weights: better than {}", behind.join(", "))
@@ -208,19 +180,22 @@ fn advice(found: &FusionFound, criterion: Measure, name: &dyn Fn(Unlearned) -> S
             behind.join(", "),
             level.join(", ")
         ),
-        FusionAdvice::Unlearned(Unlearned::Alone(run)) => format!(
-            "keep {} alone: no sum of the rankings was shown to be better",
-            name(Unlearned::Alone(run))
-        ),
+        FusionAdvice::Unlearned(Unlearned::Alone(run)) => {
+            let is_alone = |kind| matches!(kind, Unlearned::Alone(_));
+            format!(
+                "keep {} alone: no sum without learning was shown to be better than each ranking alone, and {}",
+                name(Unlearned::Alone(run)),
+                reason("each of them", &is_alone)
+            )
+        }
         FusionAdvice::Unlearned(kind) => {
             let scale = match kind {
                 Unlearned::ReciprocalRank => ScoreScale::ReciprocalRank,
                 _ => found.equal.scale(),
             };
             format!(
-                "use --equal {scale}: better than each ranking alone, and the learned weights were not shown to be better \
-                 than {}",
-                name(kind)
+                "use --equal {scale}: better than each ranking alone, and {}",
+                reason(&name(kind), &|other| other == kind)
             )
         }
     }

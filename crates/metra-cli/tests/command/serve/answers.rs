@@ -210,7 +210,7 @@ fn the_log_has_ids_and_no_vectors() {
         ("x-request-id", "mine-1"),
         ("Content-Type", "application/json"),
     ];
-    let answer = server.request("POST", "/v1/map?side=query", &headers, body.as_bytes());
+    let answer = server.request("POST", "/v1/map", &headers, body.as_bytes());
     assert_eq!(
         (answer.status, answer.headers["x-request-id"].as_str()),
         (200, "mine-1")
