@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Evaluate",
-        &["eval", "gate", "calibrate", "decide", "inspect"],
+        &["eval", "gate", "migrate", "calibrate", "decide", "inspect"],
     ),
     (
         "Deploy",

@@ -72,6 +72,8 @@ enum Verb {
     Eval(Box<commands::eval::Eval>),
     /// Add rankings of the same queries up to one, such as a lexical and a dense one
     Fuse(Box<commands::fuse::Fuse>),
+    /// Compare ways to change the embedding model: stay, map, embed anew, or use both
+    Migrate(Box<commands::migrate::Migrate>),
     /// Decide whether a candidate may replace the baseline: a verdict with an exit code for CI
     Gate(Box<commands::gate::Gate>),
     /// Choose the match threshold for a false match rate on held-out rows; store it in the model
@@ -185,6 +187,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Methods(verb) => verb.run(common).map(done),
         Verb::Eval(verb) => verb.run(common).map(done),
         Verb::Fuse(verb) => verb.run(common).map(done),
+        Verb::Migrate(verb) => verb.run(common).map(done),
         Verb::Gate(verb) => verb.run(common),
         Verb::Calibrate(verb) => verb.run(common).map(done),
         Verb::Decide(verb) => verb.run(common).map(done),

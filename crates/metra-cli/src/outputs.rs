@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Arguments that name what is written; all other paths are read.
-const OUTPUTS: [&str; 4] = ["output", "report", "page", "best"];
+const OUTPUTS: [&str; 6] = ["output", "report", "page", "best", "query_map", "item_map"];
 /// The argument `run` is written by these verbs and read by `eval`.
 const RUN: [(&str, &str); 2] = [("search", "run"), ("fuse", "run")];
 
@@ -64,7 +64,9 @@ fn kind_written(verb: &str, argument: &str, path: &Path) -> Kind {
         (_, "report", _) => Kind::Html,
         (_, "run", _) => Kind::Run,
         (_, "page", _) => TEXT,
-        (_, "best", _) | ("train" | "calibrate" | "learn", _, _) => SAFETENSORS,
+        (_, "best" | "query_map" | "item_map", _) | ("train" | "calibrate" | "learn", _, _) => {
+            SAFETENSORS
+        }
         (_, _, Some("safetensors")) => SAFETENSORS,
         (_, _, Some("parquet")) => Kind::File(FileKind::Parquet),
         (_, _, Some("npy")) => Kind::File(FileKind::Npy),

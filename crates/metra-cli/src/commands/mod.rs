@@ -24,6 +24,7 @@ pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod methods;
+pub(crate) mod migrate;
 #[cfg(feature = "postgres")]
 pub(crate) mod models;
 #[cfg(feature = "images")]

@@ -19,6 +19,7 @@ mod habits;
 mod hostile;
 mod index;
 mod leaks;
+mod migrate;
 #[cfg(feature = "images")]
 mod people;
 mod plans;

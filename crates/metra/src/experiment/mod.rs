@@ -16,6 +16,7 @@ mod folds;
 mod fusion;
 mod gate;
 mod holdout;
+mod migration;
 mod model_evaluation;
 mod new_items;
 mod protocol;
@@ -40,6 +41,10 @@ pub use folds::{folds, pool};
 pub use fusion::{FusionAdvice, FusionContender, FusionFound, FusionStudy, Unlearned};
 pub use gate::{Decision, Gate, Headroom, Regression, Slice, Terms};
 pub use holdout::{HoldOut, Parts, Portion, hold_out};
+pub use migration::{
+    MigrationAdvice, MigrationFound, MigrationQueries, MigrationStudy, MigrationWay, QueryTruth,
+    TwoSpaces, WayFound,
+};
 pub use new_items::NewItems;
 pub use protocol::{EvaluationSettings, Protocol, check_protocol};
 pub use ranked::{Answer, Ranking};

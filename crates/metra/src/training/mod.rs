@@ -4,6 +4,7 @@
 //! A method is a struct of parameters that implements [`Method`]; [`crate::methods`] has the published
 //! ones, and [`crate::pipeline::Pipeline`] fits one after preprocessing.
 
+pub(crate) mod alignment;
 pub(crate) mod all_pairs;
 pub(crate) mod checkpoint;
 pub(crate) mod codes;
@@ -30,6 +31,7 @@ pub(crate) mod training_space;
 pub(crate) mod truncated_svd;
 pub(crate) mod warp;
 
+pub use alignment::{Alignment, AlignmentForm};
 pub use checkpoint::FitCheckpoint;
 pub use codes::{CODES, CodeSpec};
 pub use descent::Schedule;
