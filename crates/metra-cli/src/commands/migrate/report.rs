@@ -230,10 +230,11 @@ impl Report {
             true => "price",
             false => "",
         };
-        print::line(&format!(
+        let head = format!(
             "\n{:<20}{:>14}{:>14}{:>12}{price:>12}",
             "", "to embed", "to write", "stored MB"
-        ))?;
+        );
+        print::line(head.trim_end())?;
         for cost in &self.costs {
             let price = cost
                 .price
