@@ -23,18 +23,12 @@ from typing import Any
 import bm25s
 import numpy as np
 import pyarrow.parquet as pq
-import wordllama
+from text_vectors import small_model, texts_of, vectors_of
 
 SETS = ("scifact", "cranfield")
 SUMS = (("minilm", "bm25"), ("minilm", "wordllama"), ("minilm", "wordllama", "bm25"))
 SEEDS = (1, 2, 3)
 DEPTH = 1000
-
-
-def texts_of(table: Any) -> list[str]:
-    """Title and text of every row."""
-    columns = [table[name].to_pylist() for name in ("title", "text") if name in table.column_names]
-    return [" ".join(part for part in row if part) for row in zip(*columns)]
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -68,11 +62,9 @@ def runs_of(name: str, folder: Path) -> Path:
     texts = [texts_of(table) for table in (queries, items)]
     folder.mkdir()
     write_run(folder / "bm25.run", lexical(*texts), *ids, 0.0)
-    llama = wordllama.WordLlama.load(
-        "l2_supercat", dim=256, cache_dir=Path(wordllama.__file__).parent, disable_download=True
-    )
+    llama = small_model()
     vectors = {
-        "minilm": [np.stack(table["vector"].to_numpy(zero_copy_only=False)) for table in (queries, items)],
+        "minilm": [vectors_of(table) for table in (queries, items)],
         "wordllama": [llama.embed(part) for part in texts],
     }
     for model, (asking, asked) in vectors.items():

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import wordllama
+from text_vectors import small_model, texts_of, vectors_of
 
 SAMPLE = 0.25
 
@@ -36,15 +36,6 @@ class Pair(NamedTuple):
     options: list[str]
 
 
-def texts_of(table: Any) -> list[str]:
-    columns = [table[name].to_pylist() for name in ("title", "text") if name in table.column_names]
-    return [" ".join(part for part in row if part) for row in zip(*columns)]
-
-
-def matrix(table: Any) -> np.ndarray:
-    return np.stack(table["vector"].to_numpy(zero_copy_only=False)).astype(np.float32)
-
-
 def write(path: Path, vectors: np.ndarray, **columns: list[str]) -> Path:
     rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
     pq.write_table(pa.table({**columns, "vector": rows}), path)
@@ -52,16 +43,14 @@ def write(path: Path, vectors: np.ndarray, **columns: list[str]) -> Path:
 
 
 def text_pairs(data: Path, folder: Path) -> list[Pair]:
-    llama = wordllama.WordLlama.load(
-        "l2_supercat", dim=256, cache_dir=Path(wordllama.__file__).parent, disable_download=True
-    )
+    llama = small_model()
     pairs = []
     for name in ("scifact", "cranfield"):
         files: dict[str, dict[str, Path]] = {}
         for part in ("queries", "docs"):
             table = pq.read_table(data / f"{name}_minilm_{part}.parquet")
             ids = [str(label) for label in table["label"].to_pylist()]
-            spaces = {"minilm": matrix(table), "wordllama": llama.embed(texts_of(table))}
+            spaces = {"minilm": vectors_of(table), "wordllama": llama.embed(texts_of(table))}
             # Documents without a text have no direction.
             kept = np.flatnonzero(np.all([vectors.any(axis=1) for vectors in spaces.values()], axis=0))
             files[part] = {
@@ -76,7 +65,7 @@ def text_pairs(data: Path, folder: Path) -> list[Pair]:
     kept = np.flatnonzero(labels != "oos")
     all_texts = texts_of(table)
     texts = [all_texts[row] for row in kept]
-    spaces = {"minilm": matrix(table)[kept], "wordllama": llama.embed(texts)}
+    spaces = {"minilm": vectors_of(table)[kept], "wordllama": llama.embed(texts)}
     columns = {"id": [str(row) for row in kept], "label": labels[kept].tolist()}
     files_of = {
         space: write(folder / f"clinc150_{space}.parquet", vectors, **columns) for space, vectors in spaces.items()

@@ -61,6 +61,14 @@ impl Gain {
     }
 }
 
+/// Which packages figures were measured with.
+pub(super) fn packages(versions: &BTreeMap<String, String>) -> String {
+    let named: Vec<String> = (versions.iter())
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    format!("Packages: {}.", named.join(", "))
+}
+
 /// The page.
 pub(super) fn page(data: &Data) -> Result<String> {
     let value = data
@@ -69,12 +77,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
         .context("fusion.json is missing")?;
     let record: Record = serde_json::from_value(value.clone()).context("fusion.json")?;
     let mut page = HEAD.to_owned();
-    let packages: Vec<String> = record
-        .packages
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
-    writeln!(page, "Packages: {}.", packages.join(", "))?;
+    writeln!(page, "{}", packages(&record.packages))?;
     for sum in &record.results {
         let new = &sum.new_items;
         writeln!(

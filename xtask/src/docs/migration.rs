@@ -1,7 +1,7 @@
 //! Changes of the embedding model, from the records of `benches/migration.py`, as a page.
 
 use super::data::Data;
-use super::fusion::Gain;
+use super::fusion::{Gain, packages};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -60,10 +60,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
         .context("migration.json is missing")?;
     let record: Record = serde_json::from_value(value.clone()).context("migration.json")?;
     let mut page = HEAD.to_owned();
-    let packages: Vec<String> = (record.packages.iter())
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
-    writeln!(page, "Packages: {}.\n", packages.join(", "))?;
+    writeln!(page, "{}\n", packages(&record.packages))?;
     page.push_str("| | whole collection | sample |\n| --- | --- | --- |\n");
     for Change {
         name,
