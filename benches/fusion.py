@@ -16,14 +16,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import bm25s
 import numpy as np
 import pyarrow.parquet as pq
-from text_vectors import small_model, texts_of, vectors_of
+from text_vectors import measured_with, small_model, texts_of, vectors_of
 
 SETS = ("scifact", "cranfield")
 SUMS = (("minilm", "bm25"), ("minilm", "wordllama"), ("minilm", "wordllama", "bm25"))
@@ -119,10 +118,7 @@ def main() -> None:
                     found.append(json.loads(done.stdout))
                 records.append(summary(name, parts, found))
                 print(records[-1]["name"], records[-1]["ndcg@10"], flush=True)
-    record = {
-        "packages": {package: version(package) for package in ("bm25s", "wordllama")},
-        "results": records,
-    }
+    record = {**measured_with(metra, "bm25s", "wordllama"), "results": records}
     Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -15,14 +15,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from text_vectors import small_model, texts_of, vectors_of
+from text_vectors import measured_with, small_model, texts_of, vectors_of
 
 SAMPLE = 0.25
 
@@ -61,8 +60,8 @@ def text_pairs(data: Path, folder: Path) -> list[Pair]:
         pairs.append(Pair(name, files["docs"], files["queries"], options))
     table = pq.read_table(data / "clinc150_minilm.parquet")
     labels = np.array([str(label) for label in table["label"].to_pylist()])
-    # Sentences out of scope are no class.
-    kept = np.flatnonzero(labels != "oos")
+    # Sentences out of scope are no class, and in splits of their own.
+    kept = np.flatnonzero([not split.startswith("oos") for split in table["split"].to_pylist()])
     all_texts = texts_of(table)
     texts = [all_texts[row] for row in kept]
     spaces = {"minilm": vectors_of(table)[kept], "wordllama": llama.embed(texts)}
@@ -126,7 +125,7 @@ def main() -> None:
                 part = summary(migrate(metra, pair, old, new, few))
                 records.append({"name": f"{pair.name} {old} to {new}", "whole": whole, "sample": part})
                 print(records[-1]["name"], whole["means"], whole["choice"], part["choice"], flush=True)
-    record = {"packages": {"wordllama": version("wordllama")}, "results": records}
+    record = {**measured_with(metra, "wordllama"), "results": records}
     Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,10 @@
-"""Texts of the data sets and vectors of them, for the measurements beside this file."""
+"""What the measurements beside this file share: texts of the data sets, vectors of them, and what was measured with."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,3 +28,12 @@ def small_model() -> wordllama.WordLlama:
     return wordllama.WordLlama.load(
         "l2_supercat", dim=256, cache_dir=Path(wordllama.__file__).parent, disable_download=True
     )
+
+
+def measured_with(metra: str, *packages: str) -> dict[str, Any]:
+    """The command by its version and the digest of its sources, and the versions of packages."""
+    found = json.loads(subprocess.run([metra, "doctor", "--json"], check=True, capture_output=True, text=True).stdout)
+    return {
+        "metra": {"version": found["version"], "sources": found["code"]},
+        "packages": {package: version(package) for package in packages},
+    }

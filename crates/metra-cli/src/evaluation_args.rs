@@ -12,7 +12,7 @@ use metra::search::Rerank;
 #[derive(Args, Clone)]
 pub(crate) struct EvaluationArgs {
     /// Evaluation protocol: leave-one-out, against-training (gallery = training rows), single-shot,
-    /// cross-camera
+    /// cross-camera (default: leave-one-out; with qrels, queries against items)
     #[arg(help_heading = "Evaluation", long, hide_short_help = true)]
     pub(crate) protocol: Option<Protocol>,
     /// Evaluate classification accuracy instead of ranking: knn:K, gaussian, or zero-shot (unseen

@@ -169,7 +169,7 @@ pub(crate) fn comparison_table(
     let clusters = if first.clusters == first.queries {
         String::new()
     } else {
-        format!(" of {}", plural(first.clusters as u64, "identity"))
+        format!(" of {} classes", count(first.clusters as u64))
     };
     let note = format!(" ({queries}{clusters})");
     table(title, base, &note, &rows(comparisons))

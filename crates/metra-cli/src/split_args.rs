@@ -18,7 +18,8 @@ pub(crate) struct SplitArgs {
     /// relevant items) or none (default: from the data)
     #[arg(help_heading = "Held-out parts", long, value_name = "KIND")]
     pub(crate) holdout: Option<HoldOut>,
-    /// Fraction of the rows, classes or queries held out for validation; 0 for none
+    /// Share of the rows, classes or queries for the validation part, of those that the test part leaves; at most about
+    /// 4,000 rows or queries; 0 for none
     #[arg(
         help_heading = "Held-out parts",
         long,
@@ -27,7 +28,7 @@ pub(crate) struct SplitArgs {
         hide_short_help = true
     )]
     pub(crate) validation: f64,
-    /// Fraction held out for the test; 0 for none
+    /// Share of the rows, classes or queries for the test part; at most about 20,000 rows or queries; 0 for none
     #[arg(
         help_heading = "Held-out parts",
         long,

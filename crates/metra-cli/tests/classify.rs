@@ -60,7 +60,7 @@ fn classes_are_found_by_gaussians_and_by_neighbours() {
             row["learned"].as_f64().unwrap(),
         );
         assert!(learned > 0.8, "{classifier}: {row}");
-        // 30 rows a class make no covariance of 40 numbers, so that the plain base is 5-NN; half
+        // 30 rows a class make no covariance of dimension 40, so that the plain base is 5-NN; half
         // pooled there is one, and with it the base needs no map on this set.
         let same_base = classifier == "gaussian:0.5";
         assert!(same_base || learned > base + 0.1, "{classifier}: {row}");

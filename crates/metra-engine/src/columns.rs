@@ -143,7 +143,7 @@ fn of_lists<O: OffsetSizeTrait>(
 }
 
 fn wrong_length(row: u64, expected: usize, found: usize) -> Error {
-    let problem = format!("expected a vector of {expected} numbers, but found {found}");
+    let problem = format!("expected a vector of dimension {expected}, but found {found}");
     Error::Library(metra::Error::Row { row, problem })
 }
 
@@ -242,7 +242,10 @@ mod tests {
         let rows = vectors.rows(&lists, 2, 0).unwrap();
         assert_eq!(rows.values(), &[2.5, 3.5]);
         let error = vectors.rows(&lists, 3, 7).unwrap_err().to_string();
-        assert_eq!(error, "row 7: expected a vector of 3 numbers, but found 2");
+        assert_eq!(
+            error,
+            "row 7: expected a vector of dimension 3, but found 2"
+        );
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub(crate) fn read(
 }
 
 fn too_wide(path: &Path, dim: u64) -> Error {
-    let problem = format!("expected vectors of at most {MOST_NUMBERS} numbers, but found {dim}");
+    let problem = format!("expected vectors of at most {MOST_NUMBERS} dimensions, but found {dim}");
     Error::file(path, problem)
 }
 

@@ -289,7 +289,7 @@ impl<'a> Pass<'a> {
             self.start(number, length)?;
         } else if length != self.dim {
             let problem = format!(
-                "expected a vector of {} numbers as in the rows before, but found {length}",
+                "expected a vector of dimension {} as in the rows before, but found {length}",
                 self.dim
             );
             return Err(self.bad_row(number, problem));
@@ -365,7 +365,7 @@ impl<'a> Pass<'a> {
             && narrowing.shift.len() != dim
         {
             let problem = format!(
-                "expected vectors of {} numbers, as the narrowing prescribes, but found {dim}",
+                "expected vectors of dimension {}, as the narrowing prescribes, but found {dim}",
                 narrowing.shift.len()
             );
             return Err(Error::file(self.source.path(), problem));

@@ -145,7 +145,7 @@ impl Count {
     fn check_dim(&self, dim: usize) -> Result<()> {
         match dim == self.layout.dim {
             true => Ok(()),
-            false => Err(self.wrong(format!("vectors of {} numbers", self.layout.dim), dim)),
+            false => Err(self.wrong(format!("vectors of dimension {}", self.layout.dim), dim)),
         }
     }
 
@@ -248,7 +248,7 @@ impl<'a> ParquetVectorWriter<'a> {
         let layout = layout.into();
         let dim = layout.dim;
         let width = i32::try_from(dim).ok().filter(|d| *d > 0).ok_or_else(|| {
-            let problem = format!("expected vectors of 1 to 2^31 - 1 numbers, but found {dim}");
+            let problem = format!("expected vectors of 1 to 2^31 - 1 dimensions, but found {dim}");
             Error::file(path, problem)
         })?;
         let mut fields = Vec::with_capacity(columns.len() + 1);

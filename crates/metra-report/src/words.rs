@@ -230,10 +230,13 @@ fn memory(leaderboard: &Leaderboard<'_>) -> Option<Remark> {
     sentences.say(count(unseen.queries, "query"));
     sentences.say(" none of whose relevant items training had seen, ");
     sentences.name(&line.name);
-    sentences.say(format!(
-        " gains nothing that could be shown ({}): its gain may be memory of known items.",
-        gain(new)
-    ));
+    sentences.say(match new.evidence {
+        Evidence::Worse => format!(" loses ({}): what it gains is on known items.", gain(new)),
+        _ => format!(
+            " gains nothing that could be shown ({}): its gain may be memory of known items.",
+            gain(new)
+        ),
+    });
     Some(sentences.under("Memory"))
 }
 
@@ -387,11 +390,15 @@ fn many(leaderboard: &Leaderboard<'_>) -> Remark {
         .iter()
         .flat_map(|ranked| &ranked.line.against_base);
     let drawn = gains.next().map_or("queries".to_owned(), |gain| {
-        // Queries of one identity rise and fall together, so identities are drawn where they differ.
-        if gain.clusters < gain.queries {
+        // What rises and falls together is drawn together.
+        if gain.clusters == gain.queries {
+            count(gain.queries, "query")
+        } else if protocol.protocol == "judged" {
+            format!("{} queries, each with all its occurrences", gain.clusters)
+        } else if protocol.holdout == "identities" {
             format!("{} identities with all their queries", gain.clusters)
         } else {
-            count(gain.queries, "query")
+            format!("{} classes with all their queries", gain.clusters)
         }
     });
     sentences.say(format!(

@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p metra-stores --features index --example index_ratios [ROWS] [FOLDER]`
 //!
-//! Makes ROWS (1,000,000) clustered vectors of 64 numbers, indexes them in FOLDER (a temporary one;
+//! Makes ROWS (1,000,000) clustered vectors of dimension 64, indexes them in FOLDER (a temporary one;
 //! an index that is there already is used again) and measures in another process, which has opened
 //! the index and nothing else. Ways take turns; a figure is the median of all rounds.
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// 10,000 classes of 64 numbers, as of an embedded corpus: near neighbours are of one class, and
+/// 10,000 classes of dimension 64, as of an embedded corpus: near neighbours are of one class, and
 /// classes lie in all directions.
 const SET: Nuisance = Nuisance {
     classes: 10_000,

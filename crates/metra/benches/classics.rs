@@ -1,6 +1,6 @@
 //! Closed forms and losses over all pairs, on one thread.
 //!
-//! `cargo bench -p metra --bench classics [-- lfda | mlapg]`. LFDA on 3,500 rows of 100 numbers in 10 classes, beside a product of
+//! `cargo bench -p metra --bench classics [-- lfda | mlapg]`. LFDA on 3,500 rows of dimension 100 in 10 classes, beside a product of
 //! 2048³ numbers in f32 of the same run; MLAPG on the same rows, as nanoseconds a pair and step: the difference between
 //! fits of many and of few steps, divided by the steps and the pairs. Medians of interleaved repeats.
 #![allow(missing_docs, clippy::print_stdout)]

@@ -1,6 +1,6 @@
 //! How costs grow with the number of rows, on one thread: a WARCA step, evaluation and exact search a query, and memory.
 //!
-//! `cargo bench -p metra --bench growth [-- 10000 100000 1000000 10000000]`. Rows of 64 numbers in classes of four. Every
+//! `cargo bench -p metra --bench growth [-- 10000 100000 1000000 10000000]`. Rows of dimension 64 in classes of four. Every
 //! number of rows runs in a process of its own, so that its peak of memory is its own; rows, and their labels, are reported
 //! separately.
 

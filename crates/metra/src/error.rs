@@ -69,7 +69,7 @@ pub enum Error {
     },
     /// A class's rows determine no Gaussian.
     #[error(
-        "class {class:?}: its covariance is singular ({rows} rows of {dim} numbers): expected more \
+        "class {class:?}: its covariance is singular ({rows} rows of dimension {dim}): expected more \
          rows than numbers that differ, or a share of the pooled covariance"
     )]
     Covariance {

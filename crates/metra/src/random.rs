@@ -62,6 +62,17 @@ impl Stream {
         }
     }
 
+    /// Deal `count` things into parts of nearly equal size: the part of each.
+    pub fn deal(&mut self, count: usize, parts: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        self.shuffle(&mut order);
+        let mut part_of = vec![0; count];
+        for (place, thing) in order.into_iter().enumerate() {
+            part_of[thing] = place % parts;
+        }
+        part_of
+    }
+
     /// `count` different positions of `0..len` in increasing order (all of them if `count >= len`).
     pub fn choose(&mut self, len: u64, count: usize) -> Vec<u64> {
         if count as u64 >= len {
@@ -77,6 +88,14 @@ impl Stream {
         }
         chosen.into_iter().collect()
     }
+}
+
+/// The things that were dealt into a part, or all others.
+pub(crate) fn dealt(part_of: &[usize], part: usize, is_in: bool) -> Vec<usize> {
+    let things = 0..part_of.len();
+    things
+        .filter(|thing| (part_of[*thing] == part) == is_in)
+        .collect()
 }
 
 #[cfg(test)]
@@ -112,6 +131,14 @@ mod tests {
         assert_eq!(chosen.len(), 100);
         assert!(chosen.windows(2).all(|w| w[0] < w[1]));
         assert_eq!(Stream::new(1, "test", 0).choose(5, 9), vec![0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn parts_are_dealt_evenly_and_at_random() {
+        let parts = Stream::new(1, "test", 0).deal(11, 3);
+        let size = |part| parts.iter().filter(|of| **of == part).count();
+        assert_eq!([size(0), size(1), size(2)], [4, 4, 3]);
+        assert_ne!(parts, (0..11).map(|thing| thing % 3).collect::<Vec<_>>());
     }
 
     #[test]

@@ -35,7 +35,7 @@ def table_agreement(built: Path, stored: Path, first: int | None) -> Agreement:
         return Agreement(f"{name}: {len(ours)} rows, but {len(theirs)} in {stored}", False)
     mine, other = read_vectors(ours), read_vectors(theirs)
     if mine.shape != other.shape:
-        return Agreement(f"{name}: {mine.shape[1]} numbers in a vector, but {other.shape[1]} in {stored}", False)
+        return Agreement(f"{name}: dimension {mine.shape[1]}, but {other.shape[1]} in {stored}", False)
     differing = [
         column
         for column in theirs.column_names

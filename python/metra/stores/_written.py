@@ -216,7 +216,7 @@ def written_plan(model: Model, own: str, found: Found, distance: str | None) -> 
 def _check_shape(found: Found, plan: Plan) -> None:
     if found.dimension is not None and found.dimension != plan.dimension:
         raise StoreError(
-            f"{found.name} holds vectors of {found.dimension} numbers, but the plan ({plan.way} by "
+            f"{found.name} holds vectors of dimension {found.dimension}, but the plan ({plan.way} by "
             f"{plan.distance}) has {plan.dimension}"
         )
     if found.distance is not None and found.distance != plan.distance:

@@ -46,4 +46,4 @@ def test_the_guide_names_all_alarms() -> None:
     rules = (ROOT / "deploy" / "prometheus" / "metra-alerts.yml").read_text(encoding="utf-8")
     named = {line.split(":")[1].strip() for line in rules.splitlines() if "- alert:" in line}
     shown = PAGE.read_text(encoding="utf-8")
-    assert len(named) == 6 and all(f"| `{name}` |" in shown for name in named)
+    assert len(named) == 9 and all(f"| `{name}` |" in shown for name in named)

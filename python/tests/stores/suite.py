@@ -234,7 +234,7 @@ class StoreSuite:
     def test_collections_of_others_are_refused(self, store, models, made: Made) -> None:
         few: tuple[Any, Any] = [0], made.items[:1]
         store.raw("others", made.items[:30], "ip")
-        with pytest.raises(StoreError, match="of 12 numbers, but the plan .* has"):
+        with pytest.raises(StoreError, match="of dimension 12, but the plan .* has"):
             store.write(models["warca"], "others", *few)
         with pytest.raises(StoreError, match="30 vectors that metra did not write"):
             store.write(models["adapter"], "others", *few)

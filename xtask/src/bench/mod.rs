@@ -245,7 +245,7 @@ fn page(performance: &Performance) -> String {
     );
     if performance.figures.iter().any(growth::is_growth) {
         text.push_str(
-            "\n## Growth with the number of rows\n\nRows of 64 numbers in classes of four, one thread, a process for each \
+            "\n## Growth with the number of rows\n\nRows of dimension 64 in classes of four, one thread, a process for each \
              number of rows: the time of a WARCA step, and\nof exact evaluation and exact search a query; the memory \
              of the rows, and what all this work takes beside them.\n\n",
         );

@@ -1,4 +1,4 @@
-//! Rankings added up, from the records of `benches/fusion.py`, as a page.
+//! Fusion of rankings, from the records of `benches/fusion.py`, as a page.
 
 use super::data::Data;
 use super::signed;
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const HEAD: &str = "\
-# Rankings added up
+# Fusion of rankings
 
 nDCG@10 of lexical and dense rankings alone, and of their sums: by reciprocal ranks, by equal weights and by weights learned from
 judgements ([how](../guide/hybrid.md)). BM25 is bm25s with its defaults and English stop words, MiniLM is all-MiniLM-L6-v2,
 WordLlama has 256 dimensions. Learned weights, and the scale of equal ones, are chosen on four fifths of the judged queries
-and evaluated on the others, five times; means are over three ways to deal the queries, intervals of 95 % are of the first. That
+and evaluated on the others, five times; means are over three random divisions of the queries into folds, intervals of 95 % are of the first. That
 weights are learned from the first 20 items of each ranking, and not from all 1,000, was settled after figures of these
 queries had been seen.
 
@@ -23,8 +23,37 @@ Made by `python benches/fusion.py $(command -v metra) docs/results/data/fusion.j
 
 #[derive(Deserialize)]
 struct Record {
-    packages: BTreeMap<String, String>,
+    #[serde(flatten)]
+    made_with: MadeWith,
     results: Vec<Sum>,
+}
+
+/// What figures were measured with.
+#[derive(Deserialize)]
+pub(super) struct MadeWith {
+    metra: Build,
+    packages: BTreeMap<String, String>,
+}
+
+/// A command of ours.
+#[derive(Deserialize)]
+struct Build {
+    version: String,
+    /// Digest of the library's sources.
+    sources: String,
+}
+
+impl MadeWith {
+    pub(super) fn text(&self) -> String {
+        let named: Vec<String> = (self.packages.iter())
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
+        let Build { version, sources } = &self.metra;
+        format!(
+            "Metra {version} (digest of the library's sources {sources}), {}.",
+            named.join(", ")
+        )
+    }
 }
 
 #[derive(Deserialize)]
@@ -61,14 +90,6 @@ impl Gain {
     }
 }
 
-/// Which packages figures were measured with.
-pub(super) fn packages(versions: &BTreeMap<String, String>) -> String {
-    let named: Vec<String> = (versions.iter())
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
-    format!("Packages: {}.", named.join(", "))
-}
-
 /// The page.
 pub(super) fn page(data: &Data) -> Result<String> {
     let value = data
@@ -77,13 +98,13 @@ pub(super) fn page(data: &Data) -> Result<String> {
         .context("fusion.json is missing")?;
     let record: Record = serde_json::from_value(value.clone()).context("fusion.json")?;
     let mut page = HEAD.to_owned();
-    writeln!(page, "{}", packages(&record.packages))?;
+    writeln!(page, "{}", record.made_with.text())?;
     for sum in &record.results {
         let new = &sum.new_items;
         writeln!(
             page,
-            "\n## {}\n\n{} judged queries, {} of them about items that no query to learn from names.\n\n\
-             | | nDCG@10 | learned weights against it | the same, new items |\n| --- | --- | --- | --- |",
+            "\n## {}\n\n{} judged queries; the relevant items of {} of them are not judged for any query that the weights were learned from.\n\n\
+             | | nDCG@10 | gain of learned weights over it | the same, new items |\n| --- | --- | --- | --- |",
             sum.name, sum.queries, new.queries
         )?;
         let mut lines: Vec<(&String, &f64)> = sum.means.iter().collect();

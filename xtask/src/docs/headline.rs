@@ -158,6 +158,8 @@ pub(super) fn page(data: &Data) -> Result<String> {
          - [Claims of the four papers](claims.md): reproduced, not reproduced, undecided or not tried, with an interval where it is about the order of two methods.\n\
          - [Quality by bytes of an item](codes.md), [speed](performance.md), [beside other software](peers.md) with all that was \
          tried, [classes without training rows](zero_shot.md).\n\
+         - [Fusion of rankings](fusion.md), [changes of the embedding model](migration.md), \
+         [training again from an earlier model](warm_start.md).\n\
          - [Figures of single commands](recorded.md) that guides quote.\n\
          - [Which method when](../guide/choosing.md) says what follows from all this; [where the data come \
          from](../../experiments/data/README.md).\n",
@@ -167,67 +169,112 @@ pub(super) fn page(data: &Data) -> Result<String> {
 
 fn behind(page: &mut String, shown: &[Shown<'_>], data: &Data) -> Result<()> {
     for one in shown {
-        let name = one.task.comparison;
-        let (best, base) = (&one.best.name, &one.comparison.results.base);
-        if best == base {
-            writeln!(
-                page,
-                "- **{}** ([{name}]({name}.md)): nothing is ahead of {base}.",
-                one.task.about
-            )?;
-            continue;
-        }
-        if let Some(gain) = one.gain.filter(|gain| gain.evidence != Evidence::Better) {
-            writeln!(
-                page,
-                "- **{}** ([{name}]({name}.md)): no gain is shown. {best} against {base}: {}.",
-                one.task.about,
-                interval(gain)
-            )?;
-        }
-        for gain in one
-            .best
-            .against_base
-            .iter()
-            .filter(|g| g.evidence == Evidence::Worse)
+        behind_on(page, one)?;
+        // On newly drawn parts a loss alone is news: that a gain is not shown there was said of the first ones.
+        if let Some(again) = data
+            .comparisons
+            .get(&format!("{}_fresh", one.task.comparison))
         {
-            writeln!(
-                page,
-                "- **{}** ([{name}]({name}.md)): {best}, best by {}, loses by {}: {}.",
-                one.task.about,
-                one.comparison.results.protocol.criterion,
-                gain.measure,
-                interval(gain)
-            )?;
-        }
-        let unseen = one
-            .best
-            .parts
-            .iter()
-            .find(|part| part.part.starts_with("unseen"));
-        if let Some((part, gain)) = unseen.and_then(|part| Some((part, part.gain.as_ref()?)))
-            && gain.evidence != Evidence::Better
-            && one.gain.is_some_and(|all| all.queries > part.queries)
-        {
-            writeln!(
-                page,
-                "- **{}** ([{name}]({name}.md)): on {} queries about {} no gain of {best} is shown: {}.",
-                one.task.about,
-                part.queries,
-                part.part,
-                interval(gain)
-            )?;
+            losses(page, one.task, again)?;
         }
     }
     peers::behind(page, data)
 }
 
+/// What the best line loses on newly drawn parts.
+fn losses(page: &mut String, task: &Task, again: &Comparison) -> Result<()> {
+    let name = format!("{}_fresh", task.comparison);
+    let best = line(&again.results, &again.results.best).context("the best")?;
+    let of_measures = (best.against_base.iter()).map(|gain| (format!("by {}", gain.measure), gain));
+    let of_parts = best.parts.iter().filter_map(|part| {
+        let place = format!("on {} queries about {}", part.queries, part.part);
+        Some((place, part.gain.as_ref()?))
+    });
+    for (place, gain) in of_measures.chain(of_parts) {
+        if gain.evidence == Evidence::Worse {
+            writeln!(
+                page,
+                "- **{}, newly drawn parts** ([{name}]({name}.md)): {} loses {place}: {}{}.",
+                task.about,
+                best.name,
+                interval(gain),
+                fragile(gain)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The mark of an interval that does not lie on one side of 0 after allowing for all comparisons.
+fn fragile(gain: &Gain) -> &'static str {
+    match gain.evidence != Evidence::None && gain.adjusted != gain.evidence {
+        true => " \\*",
+        false => "",
+    }
+}
+
+fn behind_on(page: &mut String, one: &Shown<'_>) -> Result<()> {
+    let name = one.task.comparison;
+    let (best, base) = (&one.best.name, &one.comparison.results.base);
+    if best == base {
+        writeln!(
+            page,
+            "- **{}** ([{name}]({name}.md)): nothing is ahead of {base}.",
+            one.task.about
+        )?;
+        return Ok(());
+    }
+    if let Some(gain) = one.gain.filter(|gain| gain.evidence != Evidence::Better) {
+        writeln!(
+            page,
+            "- **{}** ([{name}]({name}.md)): no gain is shown. {best} against {base}: {}.",
+            one.task.about,
+            interval(gain)
+        )?;
+    }
+    for gain in one
+        .best
+        .against_base
+        .iter()
+        .filter(|g| g.evidence == Evidence::Worse)
+    {
+        writeln!(
+            page,
+            "- **{}** ([{name}]({name}.md)): {best}, best by {}, loses by {}: {}.",
+            one.task.about,
+            one.comparison.results.protocol.criterion,
+            gain.measure,
+            interval(gain)
+        )?;
+    }
+    let unseen = one
+        .best
+        .parts
+        .iter()
+        .find(|part| part.part.starts_with("unseen"));
+    if let Some((part, gain)) = unseen.and_then(|part| Some((part, part.gain.as_ref()?)))
+        && gain.evidence != Evidence::Better
+        && one.gain.is_some_and(|all| all.queries > part.queries)
+    {
+        writeln!(
+            page,
+            "- **{}** ([{name}]({name}.md)): on {} queries about {} no gain of {best} is shown: {}.",
+            one.task.about,
+            part.queries,
+            part.part,
+            interval(gain)
+        )?;
+    }
+    Ok(())
+}
+
 fn tasks(page: &mut String, shown: &[Shown<'_>]) -> Result<()> {
     page.push_str(
-        "\n## In one look\n\n\
+        "\n## At a glance\n\n\
          The best method of each comparison by its criterion, which was picked by the same test figures and is flattered a \
-         little by that. CPU time and memory are those of one fit on one thread, beside the data. Published is what a paper \
-         states for the same method, on features or parts of its own.\n\n\
+         little by that. CPU time and memory are those of one fit on one thread, without the memory of the data. Published is what a paper \
+         states for the same method, on features or parts of its own. \\*: the evidence does not survive allowing for all \
+         comparisons.\n\n\
          | task | measure | base | best | | gain | published | CPU | memory |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
@@ -249,7 +296,8 @@ fn tasks(page: &mut String, shown: &[Shown<'_>]) -> Result<()> {
             value(base),
             one.best.name,
             value(one.best),
-            one.gain.map_or(String::new(), interval),
+            one.gain
+                .map_or(String::new(), |gain| interval(gain) + fragile(gain)),
             published.map_or(String::new(), |value| format!("{value:.3}")),
             cost.map_or(String::new(), |cost| seconds(cost.fit_cpu_seconds)),
             cost.and_then(|cost| cost.fit_peak_bytes)
@@ -289,9 +337,10 @@ fn comparisons(page: &mut String, data: &Data) -> Result<()> {
             results.best,
             results.base,
             gain.map_or(String::new(), |gain| format!(
-                "{} {}",
+                "{} {}{}",
                 results.protocol.criterion,
-                interval(gain)
+                interval(gain),
+                fragile(gain)
             ))
         )?;
     }
@@ -348,7 +397,7 @@ mod tests {
         gain.evidence = Evidence::Worse;
         assert!(is_told(&data));
         let page = page(&data).unwrap();
-        assert!(page.find("clinc150.md").unwrap() < page.find("## In one look").unwrap());
+        assert!(page.find("clinc150.md").unwrap() < page.find("## At a glance").unwrap());
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Budget {
     }
 
     fn curve(&self, read: &Input<'_>, common: &Common) -> Result<()> {
-        let experiment = (self.method).experiment(read, &self.evaluation, &self.splitting)?;
+        let experiment = (self.method).experiment(read, None, &self.evaluation, &self.splitting)?;
         let kind = experiment.holdout;
         ensure!(
             kind != HoldOut::None,

@@ -337,7 +337,7 @@ impl Done {
         }
         print::fact("columns", &format!("{}, vector", self.columns.join(", ")))?;
         print::line(&format!(
-            "{} images, {} numbers each, in {} ({:.0} images/s)",
+            "{} images, {} dimensions each, in {} ({:.0} images/s)",
             print::count(self.images),
             print::count(self.dim as u64),
             self.output.display(),

@@ -230,7 +230,7 @@ impl Index {
             (None, None) => "exact search".into(),
         };
         print::line(&format!(
-            "{} items of {} numbers in {} ({} MB), compared by {}: {how}",
+            "{} items of dimension {} in {} ({} MB), compared by {}: {how}",
             print::count(done.items),
             done.dim,
             done.output.display(),

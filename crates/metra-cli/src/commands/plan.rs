@@ -104,7 +104,7 @@ impl PlanVerb {
         };
         let shown = Shown {
             metric: format!(
-                "{} numbers to {}, compared by {}",
+                "{} dimensions to {}, compared by {}",
                 Embedding::input_dim(&model.chain),
                 model.chain.output_dim(),
                 model.chain.space()
@@ -144,7 +144,7 @@ impl PlanVerb {
             print::fact("", note)?;
         }
         print::line("")?;
-        print::line("  way              by      numbers   bytes  items    order")?;
+        print::line("  way              by    dimension   bytes  items    order")?;
         let mut taken = false;
         for way in &shown.ways {
             let fits = way.refusal.is_none();

@@ -91,7 +91,7 @@ impl Pull {
             }
         }
         print::line(&format!(
-            "{} vectors of {} numbers in {}",
+            "{} vectors of dimension {} in {}",
             print::count(done.rows),
             done.dim,
             done.output.display()

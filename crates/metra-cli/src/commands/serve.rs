@@ -27,14 +27,14 @@ pub(crate) struct Serve {
     /// A folder that `metra index` wrote with this model, to be searched
     #[arg(long, value_name = "FOLDER", requires = "model")]
     index: Option<PathBuf>,
-    /// A file in TOML that lists several models ([[model]] with name, version, file and index)
+    /// TOML file that lists several models: [[model]] with name and file, and optionally version, index, canary and reference
     #[arg(long, value_name = "FILE")]
     models: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one. Addresses that other machines reach need keys
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     bind: SocketAddr,
-    /// Compare the lengths of an index's files and not their digests, which reads all of them; for folders that
-    /// nobody else writes to
+    /// Check only the lengths of an index's files; without it their digests are checked, which reads all of them. For
+    /// folders that nobody else writes to
     #[arg(long)]
     trusted: bool,
     /// Seconds between looks for changed files
@@ -59,7 +59,7 @@ pub(crate) struct Serve {
 enum LogForm {
     /// A line for people
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -71,17 +71,17 @@ const QUALITY: &str = "Watching quality";
 
 #[derive(Args)]
 struct Access {
-    /// File of keys, `read KEY` or `admin KEY` a line, which its owner alone can read; METRA_KEYS may hold them
-    /// instead, separated by commas
+    /// File of keys, one `read KEY` or `admin KEY` per line, with keys of at least 16 characters; only its owner may read it.
+    /// METRA_KEYS may hold the entries instead, separated by commas
     #[arg(long, value_name = "FILE", help_heading = ACCESS)]
     keys: Option<PathBuf>,
-    /// Serve whoever reaches the address
+    /// Serve everybody who reaches the address, without keys; only where something in front of the server asks for them
     #[arg(long, help_heading = ACCESS)]
     no_auth: bool,
     /// Certificate for encrypted connections, with those that vouch for it (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = ACCESS)]
     tls_cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// Private key of --tls-cert (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = ACCESS)]
     tls_key: Option<PathBuf>,
     /// Serve only clients with a certificate of these authorities (PEM)
@@ -91,40 +91,42 @@ struct Access {
 
 #[derive(Args)]
 struct LimitArgs {
-    /// Bytes of a body
+    /// Largest body of a request in bytes (K, M and G stand for 1024, 1024² and 1024³)
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size, help_heading = LIMITS)]
     max_body: u64,
-    /// Vectors, pairs or texts of a request
+    /// Most vectors, pairs or texts in a request
     #[arg(long, value_name = "N", default_value_t = RequestLimits::default().rows, help_heading = LIMITS)]
     max_rows: usize,
-    /// Items for a query
+    /// Most items that a request may ask for per query
     #[arg(long, value_name = "N", default_value_t = RequestLimits::default().k, help_heading = LIMITS)]
     max_k: usize,
-    /// Requests that are worked on at once (default: twice the number of cores)
+    /// Most requests that are worked on at once (default: twice the number of cores)
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     concurrency: Option<usize>,
-    /// Requests that wait at most; all others are refused with 503 (default: 1024 times the number of cores)
+    /// Most requests that may wait for their turn; all others are refused with 503 (default: 1024 times the number of cores)
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     queue: Option<usize>,
-    /// Seconds that a request waits; one that would wait longer, by what requests have taken of late, is refused at once
+    /// Most seconds that a request may wait for its turn; one that would wait longer, judged by recent requests, is refused at
+    /// once
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds, help_heading = LIMITS)]
     queue_time: f64,
-    /// Seconds that a request may take
+    /// Most seconds that a request may take in all
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds, help_heading = LIMITS)]
     timeout: f64,
-    /// Seconds that a client may take for the head of a request, for its body, for the next part of an answer, and idle
+    /// Most seconds that a client may take to send the head of a request, to send its body or to accept the next part of an
+    /// answer, and that a connection may stay idle
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = seconds, help_heading = LIMITS)]
     client_timeout: f64,
-    /// Open connections
+    /// Most open connections; further ones are closed at once
     #[arg(long, value_name = "N", default_value_t = RequestLimits::default().connections, help_heading = LIMITS)]
     max_connections: usize,
-    /// Bytes of all bodies and answers that are held at once
+    /// Most bytes of all bodies and answers that are held at once
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = size, help_heading = LIMITS)]
     max_memory: u64,
     /// Seconds after SIGTERM in which requests are still taken, so that load balancers notice
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds, help_heading = LIMITS)]
     drain_delay: f64,
-    /// Seconds that requests may take after that
+    /// Most seconds that requests may take to finish after --drain-delay
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds, help_heading = LIMITS)]
     drain_time: f64,
 }
@@ -135,16 +137,16 @@ struct UpstreamArgs {
     /// METRA_UPSTREAM_KEY
     #[arg(long, value_name = "URL", help_heading = UPSTREAM)]
     upstream: Option<String>,
-    /// The model that it is asked for
+    /// Model name in requests to --upstream (default: none is sent)
     #[arg(long, value_name = "NAME", requires = "upstream", help_heading = UPSTREAM)]
     upstream_model: Option<String>,
-    /// Seconds that one try may take
+    /// Most seconds that one try of a request to --upstream may take
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds, help_heading = UPSTREAM)]
     upstream_timeout: f64,
-    /// Texts that it is sent at once
+    /// Most texts in one request to --upstream
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = UPSTREAM)]
     upstream_batch: usize,
-    /// Requests that wait for its answers at once; four times as many wait for their turn
+    /// Requests that may use --upstream at once; four times as many may wait, and all others are refused with 503
     #[arg(long, value_name = "N", default_value_t = 32, help_heading = UPSTREAM)]
     upstream_concurrency: usize,
 }
@@ -154,7 +156,7 @@ struct FeedbackArgs {
     /// Log of /v1/feedback, which `metra clicks` reads; one that is there is continued, another file is refused
     #[arg(long, value_name = "FILE", help_heading = FEEDBACK)]
     feedback: Option<PathBuf>,
-    /// The share of feedback that is written, drawn at random
+    /// Share of the sessions of feedback that are written, drawn at random
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = FEEDBACK)]
     feedback_share: f64,
     /// Bytes after which the log is renamed to FILE.1, which it replaces, and begun anew
@@ -165,28 +167,30 @@ struct FeedbackArgs {
 /// For a model that the command line names; a list of models has the same as `canary` and `reference`.
 #[derive(Args)]
 struct QualityArgs {
-    /// Judged queries that are ranked every so often; /metrics shows what they find
+    /// Judged queries, which are ranked every --canary-interval seconds; /metrics shows what they find. Needs --canary-label,
+    /// or --canary-qrels with --canary-id
     #[arg(long, value_name = "FILE", requires = "index", help_heading = QUALITY)]
     canary: Option<PathBuf>,
-    /// Their column of labels: items of the index with the same label are relevant
+    /// Column of labels in --canary: items of the index with the same label are relevant
     #[arg(long, value_name = "COLUMN", requires = "canary", conflicts_with = "canary_qrels", help_heading = QUALITY)]
     canary_label: Option<String>,
     /// Judgements of items by their ids in the index (TREC's form)
     #[arg(long, value_name = "FILE", requires = "canary_id", help_heading = QUALITY)]
     canary_qrels: Option<PathBuf>,
-    /// Their column of ids, by which --canary-qrels names them
+    /// Column of ids in --canary, by which --canary-qrels names the queries
     #[arg(long, value_name = "COLUMN", requires = "canary_qrels", help_heading = QUALITY)]
     canary_id: Option<String>,
-    /// How many answers to them are looked at
+    /// Answers to each query of --canary that are looked at
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = QUALITY)]
     canary_k: usize,
-    /// Seconds between two rankings of them
+    /// Seconds between two rankings of --canary
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds, help_heading = QUALITY)]
     canary_interval: f64,
-    /// Queries as they are expected, such as those of the training data; /metrics shows how the last ones differ
+    /// At least 100 queries as they are expected, such as those of the training data; /metrics shows how recent queries
+    /// differ
     #[arg(long, value_name = "FILE", requires = "model", help_heading = QUALITY)]
     reference: Option<PathBuf>,
-    /// Column of vectors in --canary and --reference
+    /// Column of vectors in --canary and --reference (default: `vector`, or the only list column)
     #[arg(long, value_name = "COLUMN", help_heading = QUALITY)]
     vector: Option<String>,
     /// Column of cameras or sessions in --canary and --reference, for a model that subtracts the mean of each

@@ -116,7 +116,7 @@ fn shards_settings_and_results_lie_in_an_object_store() {
         (by_model - by_vectors).abs() < 1e-4,
         "{by_model} {by_vectors}"
     );
-    // 18,000 queries of 16 numbers are more than a plan carries.
+    // 18,000 queries of dimension 16 are more than a plan carries.
     judge("cosine", "s3://vectors/shards/");
     let listed = store.ask("GET /vectors?list-type=2&prefix=scratch/");
     assert!(listed.contains("settings-"), "{listed}");

@@ -60,7 +60,7 @@ fn a_folder_gives_a_row_an_image_in_the_order_of_paths() {
     assert!(first == folder.bytes("f.parquet"), "one thread");
     let (out, _) = folder.good("features gist people --lab 10 -o g.parquet", &[]);
     assert!(
-        out.contains("4 images, 542 numbers each, in g.parquet"),
+        out.contains("4 images, 542 dimensions each, in g.parquet"),
         "{out}"
     );
     assert_eq!(folder.read("g.parquet").dim(), 542);

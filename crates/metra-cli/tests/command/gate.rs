@@ -21,7 +21,7 @@ fn a_good_model_ships_and_others_have_codes_of_their_own() {
     let (code, out, error) = gate(&folder, &line, &["--slice", "split", "--min-gain", "0.01"]);
     assert_eq!(code, 0, "{out}\n{error}");
     assert!(out.contains("decision    ship"), "{out}");
-    assert!(out.contains("240 held out of 12 identities"), "{out}");
+    assert!(out.contains("240 held out of 12 classes"), "{out}");
     assert!(!out.contains("WARNING"), "{out}");
 
     // The other way round the same queries speak for keeping the model.
@@ -104,7 +104,7 @@ fn the_example_of_the_guide() {
     let line = "--base euclid --candidate m.safetensors --label label";
     let (code, out, error) = gate(&folder, &format!("{line} --min-gain 0.01"), &data);
     assert_eq!(code, 9, "{out}\n{error}");
-    assert!(out.contains("597 held out of 10 identities"), "{out}");
+    assert!(out.contains("597 held out of 10 classes"), "{out}");
     assert!(out.contains("; WORSE in p@1, mrr (exit code 9)"), "{out}");
     let (code, out, _) = gate(&folder, &format!("{line} --allow-worse-measures"), &data);
     assert_eq!(code, 0, "{out}");

@@ -83,7 +83,7 @@ fn items_are_added_to_an_index() {
 fn an_approximate_index_names_the_same_items_in_words_and_in_json() {
     let folder = trained();
     let (out, _) = folder.good(INDEX, &["-o", "near", "--approximate"]);
-    let says = "480 items of 8 numbers in near (1 MB), compared by euclid: approximate search by a \
+    let says = "480 items of dimension 8 in near (1 MB), compared by euclid: approximate search by a \
                 graph of 16 connections\n";
     assert_eq!(out, says);
     let search = format!("search m.safetensors near {ASK}");

@@ -309,7 +309,7 @@ fn search_inspect_methods_and_check_in_words_and_in_json() {
     );
     let (out, _) = folder.good("inspect m.safetensors", &[]);
     assert!(
-        out.contains("64 → 8 numbers") && out.contains("held out    rows"),
+        out.contains("64 → 8 dimensions") && out.contains("held out    rows"),
         "{out}"
     );
 

@@ -22,7 +22,7 @@ fn a_plan_is_chosen_described_and_verified() {
         &[],
     );
     for part in [
-        "70 numbers to 8, compared by euclid",
+        "70 dimensions to 8, compared by euclid",
         "an index of vector takes 2000 dimensions",
         "* mapped           l2            8      32  written  exact",
         "32 bytes an item as vector",

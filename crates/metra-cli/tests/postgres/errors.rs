@@ -92,7 +92,7 @@ fn what_is_wrong_is_named() {
     );
     let said = push(wide, &url, &["--from", "embedding"]);
     assert!(
-        said.contains("expected vectors of 5 numbers") && said.contains("found 3"),
+        said.contains("expected vectors of dimension 5") && said.contains("found 3"),
         "{said}"
     );
     let said = push(model, &url, &["--from", "loose"]);

@@ -1,4 +1,4 @@
-//! The whole way on 100,000 vectors of 384 numbers: killed five times and repeated, held against the library,
+//! The whole way on 100,000 vectors of dimension 384: killed five times and repeated, held against the library,
 //! searched, swapped and rolled back, within its memory.
 
 use crate::server::Server;

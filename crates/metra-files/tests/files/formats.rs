@@ -96,7 +96,7 @@ fn vectors_of_text_files_can_be_named_in_many_ways() {
         vector: Some("list".into()),
         ..options(&[], &[])
     };
-    assert!(refusal(&path, &list).contains("expected a vector of 2 numbers"));
+    assert!(refusal(&path, &list).contains("expected a vector of dimension 2"));
 }
 
 #[test]

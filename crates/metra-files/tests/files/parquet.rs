@@ -148,7 +148,7 @@ fn a_small_file_does_not_take_much_memory() {
     let (_folder, path) = file(vec![("vector", wide)]);
     let message = refusal(&path, &TableOptions::default());
     assert!(
-        message.contains("at most 262144 numbers, but found 300000"),
+        message.contains("at most 262144 dimensions, but found 300000"),
         "{message}"
     );
 }
@@ -206,7 +206,7 @@ fn lists_of_differing_length_name_the_row() {
     let (_folder, path) = file(vec![("vector", Arc::new(list))]);
     assert_eq!(
         refusal(&path, &TableOptions::default()),
-        "t.parquet: row 2: expected a vector of 2 numbers as in the rows before, but found 1"
+        "t.parquet: row 2: expected a vector of dimension 2 as in the rows before, but found 1"
     );
     let empty = ListArray::from_iter_primitive::<Float32Type, _, _>([Some(Vec::new())]);
     let (_folder, path) = file(vec![("vector", Arc::new(empty))]);
@@ -315,7 +315,7 @@ fn an_offset_is_shifted_and_noted_in_memory_and_in_a_spool() {
         };
         let message = refusal(&path, &apply(NarrowingRule::Apply(short)));
         assert!(
-            message.contains("expected vectors of 1 numbers"),
+            message.contains("expected vectors of dimension 1"),
             "{message}"
         );
     }

@@ -117,7 +117,7 @@ impl<W: Write> FaissWriter<W> {
 
     fn wrong(&self, dim: usize) -> Error {
         let problem = format!(
-            "expected {} vectors of {} numbers, but was given {} of {dim}",
+            "expected {} vectors of dimension {}, but was given {} of {dim}",
             self.rows, self.dim, self.written
         );
         Error::found(FORMAT, problem)
@@ -227,7 +227,7 @@ pub fn wrap_faiss(
         return Err(Error::file(
             path,
             format!(
-                "expected an index of {} numbers by {} (what the {} way stores), but it has {} by {}",
+                "expected an index of dimension {} by {} (what the {} way stores), but it has {} by {}",
                 expected.0,
                 expected.1,
                 plan.way(),
@@ -287,7 +287,7 @@ fn header(bytes: &mut Vec<u8>, dim: usize, rows: u64, metric: i32) -> Result<()>
 fn as_i32(number: usize) -> Result<i32> {
     i32::try_from(number).map_err(|_| {
         let most = i32::MAX;
-        let problem = format!("expected at most {most} numbers a vector, but found {number}");
+        let problem = format!("expected at most {most} dimensions, but found {number}");
         Error::found(FORMAT, problem)
     })
 }
@@ -391,7 +391,7 @@ mod tests {
         let text = wrap(&model(Space::InnerProduct), &inner)
             .unwrap_err()
             .to_string();
-        let expected = "there.faiss: expected an index of 2 numbers by ip (what the mapped way stores), \
+        let expected = "there.faiss: expected an index of dimension 2 by ip (what the mapped way stores), \
                         but it has 2 by l2";
         assert_eq!(text, expected);
         let refused = |bytes: &[u8]| {

@@ -99,7 +99,7 @@ fn text(export: &Export, name: &str) -> Result<String> {
     Ok(format!(
         "/* {about}. */\n#ifndef {upper}_H\n#define {upper}_H\n\n#include <math.h>\n#include \
          <stddef.h>\n\n#define {upper}_INPUT {input}\n#define {upper}_OUTPUT {output}\n\n{constants}\n/* \
-         Map {input} numbers to {output}. Returns 0, or 1 where a vector of length 0 has no direction.\n   \
+         Map {input} dimensions to {output}. Returns 0, or 1 where a vector of length 0 has no direction.\n   \
          The two must not overlap. */\nstatic inline int {name}_map(const float *input, float *output) \
          {{\n{work}    return 0;\n}}\n\n#endif\n"
     ))

@@ -89,7 +89,7 @@ impl Export {
         if input_dim.saturating_mul(output_dim) > MOST_WEIGHTS {
             return Err(Error::unsupported(
                 "an exported file",
-                format!("a map of {input_dim} to {output_dim} numbers"),
+                format!("a map of {input_dim} to {output_dim} dimensions"),
                 "map vectors with metra embed",
             ));
         }
@@ -191,7 +191,7 @@ impl Export {
     /// One line that says what the file does, for comments and metadata.
     pub(crate) fn about(&self) -> String {
         format!(
-            "metra {}: {} vectors of {} numbers become {}, compared by {}",
+            "metra {}: {} vectors of dimension {} become {}, compared by {}",
             self.method,
             self.side_name(),
             self.input_dim,

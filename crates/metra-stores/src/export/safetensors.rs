@@ -86,7 +86,7 @@ mod tests {
         let about = &header.metadata().as_ref().unwrap()["about"];
         assert_eq!(
             about,
-            "metra by-hand: query vectors of 3 numbers become 2, compared by euclid"
+            "metra by-hand: query vectors of dimension 3 become 2, compared by euclid"
         );
     }
 }

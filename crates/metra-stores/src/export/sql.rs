@@ -75,7 +75,7 @@ pub fn write_sql(
     let search = identifier(&format!("{name}_search"))?;
     let _ = write!(
         text,
-        "-- $1 is the query, {}{dim} numbers; $2 is how many answers.\nPREPARE {} (vector, bigint) \
+        "-- $1 is the query, {}{dim} dimensions; $2 is how many answers.\nPREPARE {} (vector, bigint) \
          AS\n    SELECT {} FROM {}\n    ORDER BY {} {operator} {query} LIMIT $2;\n\n-- EXECUTE {} \
          ('[...]', 10);\n",
         if function.is_ok() {
@@ -111,7 +111,7 @@ fn function(export: &Export, name: &str, table: &str) -> Result<String, String> 
     let (input, output) = (export.input_dim(), export.output_dim());
     if input.max(output) > MOST_DIMENSIONS {
         return Err(format!(
-            "pgvector holds at most {MOST_DIMENSIONS} numbers a vector"
+            "pgvector holds at most {MOST_DIMENSIONS} dimensions"
         ));
     }
     let mut text = String::new();
@@ -210,6 +210,6 @@ mod tests {
             text.contains("step \"sqrt\"") && text.contains("<#> $1 LIMIT $2"),
             "{text}"
         );
-        assert!(text.contains("mapped, 2 numbers"), "{text}");
+        assert!(text.contains("mapped, 2 dimensions"), "{text}");
     }
 }

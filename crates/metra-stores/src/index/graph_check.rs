@@ -63,7 +63,7 @@ impl GraphReader<'_> {
         let (rows, bytes) = (self.u32()?, self.u32()?);
         if (u64::from(rows), bytes as usize) != (expected.rows, 4 * expected.dim) {
             return Err(self.wrong(&format!(
-                "expected {} vectors of {} numbers, but found {rows} of {bytes} bytes",
+                "expected {} vectors of dimension {}, but found {rows} of {bytes} bytes",
                 expected.rows, expected.dim
             )));
         }

@@ -116,7 +116,7 @@ impl Vectors<'_, '_> {
                 let id: String = row.try_get(0).map_err(|e| server_error(&self.place, &e))?;
                 let (place, expected) = (&self.place, self.dim);
                 let problem = format!(
-                    "expected a vector of {expected} numbers as in the rows before, but found {dim}"
+                    "expected a vector of dimension {expected} as in the rows before, but found {dim}"
                 );
                 return Err(Error::found(
                     format!("{place}, the row with id {id}"),

@@ -62,7 +62,7 @@ impl RowStatements {
         let expected = model.chain.input_dim();
         if let Some(dim) = dim.filter(|dim| *dim != expected) {
             let problem = format!(
-                "expected vectors of {expected} numbers, as the model takes, but found {dim}"
+                "expected vectors of dimension {expected}, as the model takes, but found {dim}"
             );
             return Err(Error::found(place, problem));
         }
@@ -154,7 +154,7 @@ impl RowStatements {
             let dim = decode_vector(row, 1, self.kind, &self.place, &mut values)?;
             if dim != self.dim {
                 let expected = self.dim;
-                let problem = format!("expected a vector of {expected} numbers, but found {dim}");
+                let problem = format!("expected a vector of dimension {expected}, but found {dim}");
                 return Err(self.wrong(&id, problem));
             }
             if self.camera.is_some() {

@@ -42,7 +42,7 @@ impl Stage {
         if let Some(dim) = dim.filter(|dim| *dim != plan.query_dim()) {
             let (expected, way, distance) = (plan.query_dim(), plan.way(), plan.distance());
             let problem = format!(
-                "expected vectors of {expected} numbers ({way} by {distance}), but found {dim}"
+                "expected vectors of dimension {expected} ({way} by {distance}), but found {dim}"
             );
             return Err(Error::found(place, problem));
         }

@@ -5,10 +5,8 @@
 
 use super::scores::Scores;
 use super::verdicts::{SeenKind, Verdicts};
-use crate::evaluate::{
-    Comparison, EvaluationOptions, Measure, RankedQuery, Verdict, evaluate_ranking,
-};
-use crate::random::Stream;
+use crate::evaluate::{Comparison, Measure, RankedQuery, Verdict};
+use crate::random::{Stream, dealt};
 use crate::search::{Fusion, ScoreScale};
 use crate::training::JudgedLists;
 use crate::training::fusion_weights::{ScaledQuery, fit_scaled, lists_of};
@@ -94,28 +92,19 @@ impl FusionStudy {
             );
             return Err(Error::parameter("folds", expected, self.folds));
         }
-        let mut order: Vec<usize> = (0..queries.len()).collect();
-        Stream::new(self.seed, "fusion folds", 0).shuffle(&mut order);
-        let mut fold_of = vec![0; queries.len()];
-        for (place, query) in order.into_iter().enumerate() {
-            fold_of[query] = place % self.folds;
-        }
+        let fold_of = Stream::new(self.seed, "fusion folds", 0).deal(queries.len(), self.folds);
         let task = FusionTask::new(queries, lists);
         let (mut of_folds, mut equal) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
         for fold in 0..self.folds {
-            let part = |is_test: bool| -> Vec<usize> {
-                let is_of = |number: &usize| (fold_of[*number] == fold) == is_test;
-                (0..queries.len()).filter(is_of).collect()
-            };
-            let rest = part(false);
+            let rest = dealt(&fold_of, fold, false);
             of_folds.push(self.learned(&task, &rest)?);
             equal.push(self.best_equal(&task, &rest)?);
             let items = |number: usize| queries[number].grades.keys().copied();
             let known: BTreeSet<u32> = rest.into_iter().flat_map(items).collect();
             let is_seen = |number: &usize| items(*number).any(|item| known.contains(&item));
             seen.extend(
-                part(true)
+                dealt(&fold_of, fold, true)
                     .into_iter()
                     .filter(is_seen)
                     .map(|number| number as u64),
@@ -251,7 +240,8 @@ struct FusionTask {
 impl FusionTask {
     fn new(queries: &[JudgedLists], lists: usize) -> Self {
         let scaled = ScoreScale::ALL.map(|scale| {
-            let of = queries.iter().map(|query| ScaledQuery::new(query, scale));
+            let of =
+                (queries.iter()).map(|query| ScaledQuery::new(&query.lists, &query.grades, scale));
             (scale, of.collect())
         });
         FusionTask {
@@ -286,13 +276,8 @@ impl FusionTask {
             self.on(fusion.scale())[*number].ranked(fusion.weights(), *number as u64)
         };
         let ranked: Vec<RankedQuery> = queries.iter().map(ranked).collect();
-        let options = EvaluationOptions {
-            measures: measures.to_vec(),
-            ..EvaluationOptions::default()
-        };
-        let found = evaluate_ranking(&ranked, &options)?;
         let numbers: Vec<u64> = queries.iter().map(|number| *number as u64).collect();
-        Ok(Scores::of(&numbers, |query| query, &found))
+        Scores::of_rankings(&numbers, |query| query, &ranked, measures)
     }
 }
 

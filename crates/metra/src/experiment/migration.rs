@@ -6,15 +6,13 @@
 
 use super::scores::Scores;
 use crate::data::{BorrowedCorpus, Corpus, CorpusRef, MemoryCorpus, Subset};
-use crate::evaluate::{
-    Comparison, EvaluationOptions, Measure, RankedQuery, Verdict, evaluate_ranking,
-};
+use crate::evaluate::{Comparison, Measure, RankedQuery, Verdict};
 use crate::linalg::RowBuf;
 use crate::model::Space;
-use crate::random::Stream;
+use crate::random::{Stream, dealt};
 use crate::search::{Fusion, ScoreScale, ScoredItem, top_k};
+use crate::training::Alignment;
 use crate::training::fusion_weights::{ScaledQuery, fit_scaled};
-use crate::training::{Alignment, JudgedLists};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -270,24 +268,16 @@ impl MigrationStudy {
 
     fn scores(&self, lists: Vec<Vec<ScoredItem>>, truth: &[QueryTruth]) -> Result<Scores> {
         let alone = |(list, truth): (Vec<ScoredItem>, &QueryTruth)| {
-            let lists = JudgedLists {
-                lists: vec![list],
-                grades: truth.grades.clone(),
-            };
-            ScaledQuery::new(&lists, ScoreScale::Raw).ranked(&[1.0], truth.cluster)
+            let query = ScaledQuery::new(&[list], &truth.grades, ScoreScale::Raw);
+            query.ranked(&[1.0], truth.cluster)
         };
         self.evaluated(lists.into_iter().zip(truth).map(alone).collect(), truth)
     }
 
     fn evaluated(&self, ranked: Vec<RankedQuery>, truth: &[QueryTruth]) -> Result<Scores> {
-        let options = EvaluationOptions {
-            measures: self.measures.clone(),
-            ..EvaluationOptions::default()
-        };
-        let found = evaluate_ranking(&ranked, &options)?;
         let numbers: Vec<u64> = (0..truth.len() as u64).collect();
         let cluster = |query: u64| truth[query as usize].cluster;
-        Ok(Scores::of(&numbers, cluster, &found))
+        Scores::of_rankings(&numbers, cluster, &ranked, &self.measures)
     }
 
     /// Both models, with every query ranked by weights that were learned from others; and weights learned from all.
@@ -300,11 +290,7 @@ impl MigrationStudy {
         // Similarities as they are: a weighted sum of them is one search among vectors put together.
         let scale = ScoreScale::Raw;
         let joined = old.iter().zip(new).zip(truth).map(|((old, new), truth)| {
-            let lists = JudgedLists {
-                lists: vec![old.clone(), new.clone()],
-                grades: truth.grades.clone(),
-            };
-            ScaledQuery::new(&lists, scale)
+            ScaledQuery::new(&[old.clone(), new.clone()], &truth.grades, scale)
         });
         let joined: Vec<ScaledQuery> = joined.collect();
         // Where no list has anything right near its top, no weights are better than others.
@@ -315,21 +301,16 @@ impl MigrationStudy {
                 fitted => fitted,
             }
         };
-        let mut order: Vec<usize> = (0..joined.len()).collect();
-        Stream::new(self.seed, "migration folds", 0).shuffle(&mut order);
+        let fold_of = Stream::new(self.seed, "migration folds", 0).deal(joined.len(), FOLDS);
         let mut ranked = vec![RankedQuery::default(); joined.len()];
         for fold in 0..FOLDS {
-            let part = |is_test: bool| -> Vec<usize> {
-                let places = (0..order.len()).filter(|place| (place % FOLDS == fold) == is_test);
-                places.map(|place| order[place]).collect()
-            };
-            let fusion = fit(part(false))?;
-            for query in part(true) {
+            let fusion = fit(dealt(&fold_of, fold, false))?;
+            for query in dealt(&fold_of, fold, true) {
                 let whole = joined[query].ranked(fusion.weights(), truth[query].cluster);
                 ranked[query] = first_of(whole);
             }
         }
-        let weights = fit(order)?;
+        let weights = fit((0..joined.len()).collect())?;
         Ok((self.evaluated(ranked, truth)?, weights))
     }
 

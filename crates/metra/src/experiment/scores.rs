@@ -1,7 +1,10 @@
 //! Values of measures for every query of a part, pooled over a protocol's trials.
 
 use crate::Result;
-use crate::evaluate::{Bootstrap, Comparison, Evaluation, Measure, paired_bootstrap};
+use crate::evaluate::{
+    Bootstrap, Comparison, Evaluation, EvaluationOptions, Measure, RankedQuery, evaluate_ranking,
+    paired_bootstrap,
+};
 
 /// One value a query and measure.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,24 @@ impl Scores {
         let mut scores = Scores::new(&measures);
         scores.extend(ids, cluster, found);
         scores
+    }
+
+    /// The scores of rankings; `ids` name their queries and `cluster` what each belongs to.
+    pub(super) fn of_rankings(
+        ids: &[u64],
+        cluster: impl Fn(u64) -> u64,
+        ranked: &[RankedQuery],
+        measures: &[Measure],
+    ) -> Result<Self> {
+        let options = EvaluationOptions {
+            measures: measures.to_vec(),
+            ..EvaluationOptions::default()
+        };
+        Ok(Scores::of(
+            ids,
+            cluster,
+            &evaluate_ranking(ranked, &options)?,
+        ))
     }
 
     /// Take in one trial; `ids` name its queries and `cluster` what each belongs to in all trials.

@@ -8,6 +8,7 @@ use super::{LANES, RowBuf, Rows, exponential, squared_norms, vectorized};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Rows of a block that one task works out. Fixed, so that results do not depend on threads.
 const BLOCK: usize = 64;
@@ -41,6 +42,24 @@ pub enum Kernel {
     },
     /// Σ min(x, y), histogram intersection: for entries of at least 0.
     Intersection,
+}
+
+/// By the names that methods take, with what was settled.
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kernel::Linear => f.write_str("linear"),
+            Kernel::Polynomial {
+                scale,
+                offset,
+                degree,
+            } => write!(f, "polynomial (({scale}·x·y + {offset})^{degree})"),
+            Kernel::Rbf { gamma } => write!(f, "rbf (gamma {gamma})"),
+            Kernel::ChiSquare => f.write_str("chi2"),
+            Kernel::ExponentialChiSquare { gamma } => write!(f, "exp-chi2 (gamma {gamma})"),
+            Kernel::Intersection => f.write_str("intersection"),
+        }
+    }
 }
 
 impl Kernel {
@@ -324,6 +343,19 @@ mod tests {
             .map(|_| (stream.unit() - 0.3).max(0.0) as f32)
             .collect();
         RowBuf::from_values(values, dim).unwrap()
+    }
+
+    #[test]
+    fn kernels_are_shown_by_the_names_that_methods_take() {
+        let of = |kernel: Kernel| kernel.to_string();
+        assert_eq!(of(Kernel::ChiSquare), "chi2");
+        assert_eq!(of(Kernel::Rbf { gamma: 0.5 }), "rbf (gamma 0.5)");
+        let polynomial = Kernel::Polynomial {
+            scale: 0.5,
+            offset: 1.0,
+            degree: 3,
+        };
+        assert_eq!(of(polynomial), "polynomial ((0.5·x·y + 1)^3)");
     }
 
     /// The definitions, in f64, one entry after the other.

@@ -75,6 +75,19 @@ impl<'a> Rows<'a> {
         self.values.chunks_exact(self.dim)
     }
 
+    /// The mean of every column, 0 where there is no row.
+    pub(crate) fn mean(&self) -> Vec<f64> {
+        let mut mean = vec![0.0; self.dim];
+        for row in self.iter() {
+            for (mean, value) in mean.iter_mut().zip(row) {
+                *mean += f64::from(*value);
+            }
+        }
+        let count = self.len().max(1) as f64;
+        mean.iter_mut().for_each(|mean| *mean /= count);
+        mean
+    }
+
     /// The same numbers as a faer matrix (rows × dim).
     pub(crate) fn mat(&self) -> MatRef<'a, f32> {
         MatRef::from_row_major_slice(self.values, self.len(), self.dim)

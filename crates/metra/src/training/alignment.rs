@@ -4,9 +4,9 @@
 //! mapped vectors find their own true ones: an error of squares or a cosine would not see what a ranking sees.
 
 use crate::data::{BorrowedCorpus, Corpus, ElementMap, MemoryCorpus};
-use crate::linalg::{Eigen, RowBuf, Rows, Symmetric, accumulate_product, product, rows_from};
+use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_product, product, rows_from};
 use crate::model::{Chain, Embedding, LowRank, Map, Side, Space, Step, for_each_embedded};
-use crate::random::Stream;
+use crate::random::{Stream, dealt};
 use crate::search::top_k;
 use crate::{Error, Result};
 use faer::Mat;
@@ -72,12 +72,8 @@ impl Alignment {
             return Err(Error::shape("dimension of the vectors", expected, widest));
         }
         let pairs = Pairs::new(from, to, space)?;
-        let mut order: Vec<usize> = (0..pairs.from.len()).collect();
-        Stream::new(seed, "alignment folds", 0).shuffle(&mut order);
-        let mut folds = vec![Vec::new(); FOLDS];
-        for (place, row) in order.into_iter().enumerate() {
-            folds[place % FOLDS].push(row);
-        }
+        let fold_of = Stream::new(seed, "alignment folds", 0).deal(pairs.from.len(), FOLDS);
+        let folds: Vec<Vec<usize>> = (0..FOLDS).map(|fold| dealt(&fold_of, fold, true)).collect();
         let mut all = PairSums::zeros(from.dim(), to.dim());
         folds
             .iter()
@@ -131,7 +127,7 @@ impl Pairs {
     fn new(from: &dyn Corpus, to: &dyn Corpus, space: Space) -> Result<Self> {
         let (from, to) = (prepared(from, space)?, prepared(to, space)?);
         Ok(Pairs {
-            means: [mean(from.rows()), mean(to.rows())],
+            means: [from.rows().mean(), to.rows().mean()],
             from,
             to,
             space,
@@ -191,17 +187,6 @@ fn prepared(corpus: &dyn Corpus, space: Space) -> Result<RowBuf> {
         normalised.map_err(|e| e.renumbered(|row| corpus.origin(row)))?;
     }
     Ok(all)
-}
-
-fn mean(rows: Rows<'_>) -> Vec<f64> {
-    let mut mean = vec![0.0; rows.dim()];
-    for row in rows.iter() {
-        for (mean, value) in mean.iter_mut().zip(row) {
-            *mean += f64::from(*value);
-        }
-    }
-    mean.iter_mut().for_each(|mean| *mean /= rows.len() as f64);
-    mean
 }
 
 /// An error where somebody asked to stop.

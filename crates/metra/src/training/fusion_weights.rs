@@ -38,9 +38,13 @@ pub(crate) struct ScaledQuery {
 }
 
 impl ScaledQuery {
-    pub(crate) fn new(query: &JudgedLists, scale: ScoreScale) -> Self {
-        let candidates = ScaledCandidates::new(&query.lists, scale);
-        let mut unlisted = query.grades.clone();
+    pub(crate) fn new(
+        lists: &[Vec<ScoredItem>],
+        grades: &BTreeMap<u32, f32>,
+        scale: ScoreScale,
+    ) -> Self {
+        let candidates = ScaledCandidates::new(lists, scale);
+        let mut unlisted = grades.clone();
         let mut grade = |item: &u32| unlisted.remove(item).unwrap_or(0.0);
         ScaledQuery {
             grades: candidates.items.iter().map(&mut grade).collect(),
@@ -99,7 +103,7 @@ impl ScaledQuery {
 /// teach nothing.
 pub fn fit_fusion(queries: &[JudgedLists], scale: ScoreScale) -> Result<Fusion> {
     let lists = lists_of(queries)?;
-    let scaled = queries.iter().map(|query| ScaledQuery::new(query, scale));
+    let scaled = (queries.iter()).map(|query| ScaledQuery::new(&query.lists, &query.grades, scale));
     let scaled: Vec<ScaledQuery> = scaled.collect();
     fit_scaled(scaled.iter(), scale, lists)
 }
@@ -293,7 +297,9 @@ mod tests {
     #[test]
     fn derivatives_equal_differences() {
         let queries = drawn(3, &[1.0, 0.5, 0.2], 0.5);
-        let taught = |query| ScaledQuery::new(query, ScoreScale::ZScore).taught(3);
+        let taught = |query: &JudgedLists| {
+            ScaledQuery::new(&query.lists, &query.grades, ScoreScale::ZScore).taught(3)
+        };
         let mut loss = SoftmaxLoss {
             queries: queries.iter().filter_map(taught).collect(),
             lists: 3,

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::data::{MemoryCorpus, SparseCorpus, Subset};
 
-    /// Rows of 60 numbers of which 6 are not 0, with singular values that fall, sparse and dense.
+    /// Rows of dimension 60 of which 6 are not 0, with singular values that fall, sparse and dense.
     fn rows(len: usize) -> (SparseCorpus, MemoryCorpus) {
         let mut random = Stream::new(3, "test", 0);
         let mut sparse = SparseCorpus::new(60);

@@ -76,7 +76,7 @@ impl List {
             return print::json(&listed);
         }
         print::fact("method", listed.method)?;
-        let numbers = format!("{} numbers in a vector", listed.input_dim);
+        let numbers = format!("vectors of dimension {}", listed.input_dim);
         print::fact("vectors", &numbers)?;
         for (place, name) in listed.attributes.iter().enumerate() {
             let title = if place == 0 { "attributes" } else { "" };

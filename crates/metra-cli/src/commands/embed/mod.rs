@@ -238,7 +238,7 @@ impl Embed {
         }
         let (rows, output) = (print::count(done.rows), done.output.display());
         let text = match code {
-            None => format!("{rows} vectors of {} numbers in {output}", done.dim),
+            None => format!("{rows} vectors of dimension {} in {output}", done.dim),
             Some(code) => {
                 let bytes = print::plural(code.item_bytes(dim) as u64, "byte");
                 format!("{rows} {} codes of {bytes} in {output}", code.name())

@@ -138,7 +138,7 @@ impl Export {
         if common.json {
             return print::json(&done);
         }
-        let sizes = format!("{} → {} numbers", done.input_dim, done.output_dim);
+        let sizes = format!("{} → {} dimensions", done.input_dim, done.output_dim);
         print::fact("map", &format!("{sizes}, {} side", done.side))?;
         if let Some(way) = done.way {
             print::fact("way", &way.to_string())?;

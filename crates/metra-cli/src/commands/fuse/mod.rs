@@ -24,7 +24,7 @@ use std::path::PathBuf;
 /// A ranking that does not have an item counts as if the item came last in it; by reciprocal ranks it counts nothing.
 #[derive(Args)]
 pub(crate) struct Fuse {
-    /// TREC runs, two or more; a ranking is called as its file, without the ending
+    /// TREC runs, two or more; a ranking is named after its file, without the extension
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     rankings: Vec<PathBuf>,
     /// Relevance judgements to learn weights from
@@ -42,13 +42,13 @@ pub(crate) struct Fuse {
     /// Write the fused ranking here, as a TREC run
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
-    /// How many items of a query the fused ranking has
+    /// Items per query in the fused ranking
     #[arg(short, default_value_t = 1000)]
     k: usize,
-    /// Number of folds
+    /// Parts that the judged queries are dealt into; each part is ranked by weights that were learned from the others
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
-    /// Measures, comma-separated; the first one decides (default: ndcg@10 and others)
+    /// Measures, comma-separated; the first one decides (default: ndcg@10, map, mrr, p@1, r@10, r@100)
     #[arg(long, value_delimiter = ',')]
     measures: Vec<Measure>,
     /// Seed of the folds and of the bootstrap

@@ -124,10 +124,10 @@ impl Report {
             return print::json(self);
         }
         let count = |number: usize| print::count(number as u64);
-        let identities = if self.clusters == self.queries {
+        let classes = if self.clusters == self.queries {
             String::new()
         } else {
-            format!(" of {} identities", count(self.clusters))
+            format!(" of {} classes", count(self.clusters))
         };
         let skipped = match self.skipped_queries {
             0 => String::new(),
@@ -140,10 +140,7 @@ impl Report {
             true => " held out",
             false => "",
         };
-        print::fact(
-            "queries",
-            &format!("{queries}{held_out}{identities}{skipped}"),
-        )?;
+        print::fact("queries", &format!("{queries}{held_out}{classes}{skipped}"))?;
         if !self.is_known_held_out {
             let note = "the candidate keeps no digests of its rows: whether it learned from these queries is not known";
             print::fact("note", note)?;

@@ -81,10 +81,10 @@ pub(crate) struct Migrate {
     /// How vectors are compared, by both models: cosine, euclid or dot
     #[arg(long, value_name = "SCORE", default_value_t = Space::Cosine)]
     score: Space,
-    /// The part of the items that one of the ways embeds anew
+    /// Share of the items that the way `embed a part` embeds anew, above 0 and below 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     share: f64,
-    /// Queries that are ranked at most, drawn at random
+    /// Most queries to rank; from more, so many are drawn at random
     #[arg(long, value_name = "N", default_value_t = 2000)]
     sample: usize,
     /// Measures, comma-separated; the first one decides (default: ndcg@10 and others with --qrels, map and others with --label)
@@ -93,7 +93,7 @@ pub(crate) struct Migrate {
     /// Items in the whole collection (default: as many as in OLD)
     #[arg(long, value_name = "N", help_heading = "Cost")]
     collection: Option<u64>,
-    /// Price of embedding 1,000 items by the new model
+    /// Price of embedding 1,000 items by the new model, in any currency (default: 0; without both prices none is shown)
     #[arg(
         long,
         value_name = "PRICE",
@@ -101,7 +101,7 @@ pub(crate) struct Migrate {
         help_heading = "Cost"
     )]
     embed_price: Option<f64>,
-    /// Price of writing 1,000 vectors to the store
+    /// Price of writing 1,000 vectors to the store, in the same currency (default: 0)
     #[arg(
         long,
         value_name = "PRICE",

@@ -31,13 +31,13 @@ pub(crate) struct Search {
     /// File of query vectors (default: every item asks for its neighbours, itself left out)
     #[arg(long, value_name = "FILE")]
     query: Option<PathBuf>,
-    /// Keep only items with this value (column=value or column!=value; repeatable)
+    /// Keep only items with this value (column=value or column!=value; repeatable); not in a folder of `metra index`
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
     /// Keep only queries of --query with this value (repeatable)
     #[arg(long, value_name = "FILTER", requires = "query")]
     where_queries: Vec<Filter>,
-    /// How many items to give for a query
+    /// Number of answers per query
     #[arg(short, default_value_t = 10)]
     k: usize,
     /// Write a TREC run here instead of printing
@@ -63,7 +63,7 @@ pub(crate) struct Search {
     /// --rescore-vector (default: four times k and 100 at least)
     #[arg(long, value_name = "N", help_heading = "In an index or a table")]
     rescore: Option<usize>,
-    /// Compare the lengths of a folder's files and not their digests, which reads all of them; for
+    /// Check only the lengths of a folder's files; without it their digests are checked, which reads all of them. For
     /// folders that nobody else writes to
     #[arg(long, help_heading = "In an index or a table")]
     trusted: bool,
@@ -83,13 +83,13 @@ struct InTable {
     /// The table's column of ids
     #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, default_value = "id")]
     table_id: String,
-    /// The column (with --rescore-vector that one) holds the items as they are, and only queries are mapped
+    /// The searched column holds unmapped items, and only queries are mapped; with --rescore-vector this is said of that column
     #[arg(long, help_heading = POSTGRES)]
     keep_items: bool,
-    /// Another column, which puts the first answers in order
+    /// Second column of vectors, by which the first answers are ranked again
     #[arg(long, value_name = "COLUMN", help_heading = POSTGRES, requires = "rescore_model")]
     rescore_vector: Option<String>,
-    /// The model that wrote it
+    /// Model that wrote the column of --rescore-vector
     #[arg(long, value_name = "MODEL", help_heading = POSTGRES, requires = "rescore_vector")]
     rescore_model: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ const FORMAT: &str = "an ONNX file";
 /// A message of protocol buffers cannot be longer.
 const LONGEST: usize = (1 << 31) - 1;
 
-/// Write the model: input `vector` (N × numbers) and, where the mean of each row's group is subtracted,
+/// Write the model: input `vector` (N × dimension) and, where the mean of each row's group is subtracted,
 /// `group` (N numbers of groups, in the order of the metadata `groups`); output `embedding`.
 pub fn write_onnx(mut out: impl Write, export: &Export) -> Result<()> {
     let mut graph = Graph::default();

@@ -47,7 +47,7 @@ pub struct PlanConstraints {
     /// Whether stored vectors must begin with the input vector, so that another model changes one
     /// number of each at most.
     pub keep_input: bool,
-    /// The most numbers in a stored vector, where the store or its index has a limit.
+    /// The greatest dimension of a stored vector, where the store or its index has a limit.
     pub most_dimensions: Option<usize>,
     /// Whether the store keeps the sign of each number alone.
     pub signs_only: bool,

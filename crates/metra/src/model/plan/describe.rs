@@ -52,7 +52,7 @@ impl Plan {
         let dim = self.item_dim();
         let mut text = format!(
             "way      {}\nstore    {store}\nask      {ask}\ncompare  {compare}\ncost     {dim} \
-             numbers, {} bytes an item as {} (the input has {} numbers); {work}\norder    {order}",
+             dimensions, {} bytes an item as {} (the input has {}); {work}\norder    {order}",
             self.way(),
             element.bytes(dim),
             element.name,

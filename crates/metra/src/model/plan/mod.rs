@@ -10,7 +10,7 @@
 //! - squared distance, −½ |z_q − z|²: (Aᵀ z_q) · x − ½ |z|². The last term belongs to the item, and
 //!   no query can know it: the item needs a coordinate for it, which the query multiplies by 1
 //!   ([`Strategy::ExtraCoordinate`]). Over mapped vectors, (z, −½ |z|²) asked with (z_q, 1), this takes
-//!   rank + 1 numbers and any metric; over the input, (x, −½ |z|²) asked with (Aᵀ z_q, 1), dim + 1,
+//!   rank + 1 dimensions and any metric; over the input, (x, −½ |z|²) asked with (Aᵀ z_q, 1), dim + 1,
 //!   but the stored vectors keep what they were and another model changes one number of each.
 //! - cosine: ((Aᵀ z_q) · x + z_q · b) / |z|. The length belongs to the item again: items x/|z|
 //!   ([`Strategy::Rescaled`]), with one more coordinate 1/|z| asked with z_q · b where b is not 0.

@@ -13,9 +13,9 @@ pub struct Element {
     pub name: &'static str,
     /// Bits of a number; 1 where the sign alone is kept.
     pub bits: usize,
-    /// The most numbers in a stored vector.
+    /// The greatest dimension of a stored vector.
     pub most_stored: Option<usize>,
-    /// The most numbers in a vector of an index.
+    /// The greatest dimension of a vector of an index.
     pub most_indexed: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Element {
         }
     }
 
-    /// The most numbers in a vector that is to be indexed, or only stored.
+    /// The greatest dimension of a vector that is to be indexed, or only stored.
     pub fn most(&self, indexed: bool) -> Option<usize> {
         match indexed {
             true => self.most_indexed.or(self.most_stored),

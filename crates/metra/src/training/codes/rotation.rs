@@ -26,7 +26,7 @@ impl Itq {
     pub(super) fn fit(&self, mut rows: RowBuf, check: &dyn Fn() -> Result<()>) -> Result<LowRank> {
         let dim = rows.dim();
         let mean = match self.is_centred {
-            true => mean(rows.rows()),
+            true => rows.rows().mean(),
             false => vec![0.0; dim],
         };
         for row in rows.values_mut().chunks_exact_mut(dim) {
@@ -80,18 +80,6 @@ pub(super) fn random_rotation(dim: usize, seed: u64) -> Result<RowBuf> {
     Ok(rows_from(nearest_rotation(normal.as_ref())?.as_ref()))
 }
 
-fn mean(rows: Rows<'_>) -> Vec<f64> {
-    let mut mean = vec![0.0; rows.dim()];
-    for row in rows.iter() {
-        for (mean, value) in mean.iter_mut().zip(row) {
-            *mean += f64::from(*value);
-        }
-    }
-    let count = rows.len().max(1) as f64;
-    mean.iter_mut().for_each(|mean| *mean /= count);
-    mean
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +129,6 @@ mod tests {
         let rotation = ITQ.fit(rows.clone(), &|| Ok(())).unwrap();
         let mut turned = RowBuf::empty(1);
         rotation.apply(rows.rows(), &mut turned).unwrap();
-        assert!(mean(turned.rows()).iter().all(|mean| mean.abs() < 1e-3));
+        assert!(turned.rows().mean().iter().all(|mean| mean.abs() < 1e-3));
     }
 }

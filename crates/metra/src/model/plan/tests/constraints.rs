@@ -338,7 +338,7 @@ fn a_plan_says_what_to_do() {
          store    mapped items and one coordinate, (z, -|z|^2/2)\n\
          ask      the mapped query and a 1\n\
          compare  ip (inner product); larger is nearer\n\
-         cost     4 numbers, 16 bytes an item as f32 (the input has 5 numbers); every item is \
+         cost     4 dimensions, 16 bytes an item as f32 (the input has 5); every item is \
          written, and the index built, again\n\
          order    exact: the metric's own, wherever scores differ by more than 1e-5 of their range\n\
          warning  stored vectors must not be normalised, by you or by a store told `cosine`: the last \
