@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from . import _metra
@@ -63,6 +64,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _method: str
     _needs: str
     _supervised: bool
+    _starts_from_model: bool
     _paper: dict[str, Any]
 
     @classmethod
@@ -97,6 +99,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         taxonomy: Any = None,
         cameras: Any = None,
         query_cameras: Any = None,
+        start_from: Any = None,
         callback: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 10.0,
@@ -133,6 +136,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         cameras, query_cameras : array-like, optional
             Camera or session of every row (query), for ``prepare="centre-groups"`` and protocols of
             re-identification.
+        start_from : estimator, Model or path, optional
+            A fitted model whose map the steps start from, instead of anew: for new rows and classes. The estimator must have
+            the same rank and ``prepare``. Rows that the model has learned from are not validated on, and none may be in
+            the test part. Methods that take no steps refuse it.
         callback : callable, optional
             Called as ``callback(phase, step, steps, loss, validation)`` some times a second; what it
             raises ends the fit.
@@ -187,12 +194,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         if on_interrupt not in ("raise", "keep"):
             raise ValueError(f"on_interrupt must be raise or keep, but is {on_interrupt!r}")
+        start = None if start_from is None else _earlier(start_from)
         order = self._order()
+        if start is not None:
+            if hasattr(self, "n_components"):
+                order["settings"].setdefault("rank", str(start.output_dim))
+            if not order["scores"] and start.method == self._method:
+                order["scores"] = [start.score]
         order["keep"] = on_interrupt == "keep"
         if checkpoint is not None:
             order["checkpoint"] = (os.fspath(checkpoint), float(checkpoint_every))
         with watcher(type(self).__name__, self.verbose, callback) as tell, own_names():
-            found = _metra.train(order, X, queries, supervised_by, tell)
+            found = _metra.train(order, X, queries, supervised_by, tell, start)
         if found["ended_early"]:
             warnings.warn(
                 f"{type(self).__name__}: the steps were ended by Ctrl-C; the best map so far is kept",
@@ -212,6 +225,28 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.cpu_seconds_ = found["cpu_seconds"]
         self.seconds_ = found["seconds"]
         return self
+
+    @available_if(lambda self: self._starts_from_model)
+    def partial_fit(self, X: Any, y: Any = None, **given: Any) -> Self:
+        """Go on learning, from what was learned before, if anything was.
+
+        Every call takes all steps of the method (``steps``) on the rows that are given alone: give it old rows beside new
+        ones, or it forgets what they taught, and few steps.
+
+        Parameters
+        ----------
+        X, y, **given
+            What `fit` takes, beside `start_from`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        earlier = getattr(self, "model_", None)
+        if earlier is not None:
+            self._vectors(X)  # of as many features as before
+        return self.fit(X, y, start_from=earlier, **given)
 
     def fit_transform(self, X: Any, y: Any = None, cameras: Any = None, **given: Any) -> np.ndarray:
         """Learn from items and map them; takes what `fit` takes."""
@@ -603,6 +638,14 @@ def python_value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def _earlier(given: Any) -> Any:
+    """The model of an estimator, a model, or that of a file."""
+    if isinstance(given, MetricLearner):
+        check_is_fitted(given)
+        return given.model_
+    return given if isinstance(given, _metra.Model) else _metra.Model.load(given)
 
 
 def _seed(random_state: Any) -> int:

@@ -45,6 +45,7 @@ def make(entry: dict[str, Any], module: str) -> type[MetricLearner]:
             "_method": entry["name"],
             "_needs": entry["needs"],
             "_supervised": entry["supervised"],
+            "_starts_from_model": entry["starts_from_model"],
             "_paper": {parameter_name(k): python_value(v) for k, v in entry["paper"]},
         },
     )

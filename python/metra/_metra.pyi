@@ -129,6 +129,7 @@ def train(
     queries: ArrayLike | None,
     supervision: dict[str, Any],
     callback: Any = None,
+    start: Model | None = None,
 ) -> dict[str, Any]: ...
 def judge(
     question: dict[str, Any],

@@ -4,7 +4,7 @@
 _CLASSES = {"supcon": "SupCon"}
 
 # What scikit-learn and metric-learn call it, and what Python does not let a name be.
-_PARAMETERS = {"rank": "n_components", "lambda": "lam"}
+_PARAMETERS = {"rank": "n_components", "lambda": "lam", "from": "start_from"}
 _LIBRARY = {python: library for library, python in _PARAMETERS.items()}
 
 

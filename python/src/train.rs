@@ -66,7 +66,7 @@ struct FitOutcome {
 
 /// Learn a metric; `items` and `queries` are arrays of f32 or f64 with rows one after the other.
 #[pyfunction]
-#[pyo3(signature = (order, items, queries, supervision, callback=None))]
+#[pyo3(signature = (order, items, queries, supervision, callback=None, start=None))]
 pub(crate) fn train<'py>(
     py: Python<'py>,
     order: Order,
@@ -74,7 +74,9 @@ pub(crate) fn train<'py>(
     queries: Option<Given<'py>>,
     supervision: SupervisionInput,
     callback: Option<Bound<'py, PyAny>>,
+    start: Option<Py<Model>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let start = start.as_ref().map(Py::get);
     let arrays = Arrays {
         items: items.numbers()?,
         queries: queries.as_ref().map(Given::numbers).transpose()?,
@@ -85,9 +87,10 @@ pub(crate) fn train<'py>(
         callback.as_ref(),
         order.keep,
         |channel| {
-            let rule = Rule::Judge;
-            arrays.with_dataset(&rule, &supervision, None, channel.stop(), |data| {
-                order.fit(data, channel)
+            let rule = start.map_or(Rule::Judge, Model::rule);
+            let groups = start.and_then(|model| model.chain().group_names());
+            arrays.with_dataset(&rule, &supervision, groups, channel.stop(), |data| {
+                order.fit(data, start.map(|model| &model.0), channel)
             })
         },
     )?;
@@ -153,8 +156,16 @@ impl Order {
         Ok(experiment)
     }
 
-    fn fit(&self, data: &Dataset<'_>, channel: &ProgressChannel) -> Result<FitOutcome> {
+    fn fit<'d>(
+        &self,
+        data: &'d Dataset<'d>,
+        start: Option<&'d metra::model::Model>,
+        channel: &ProgressChannel,
+    ) -> Result<FitOutcome> {
         let mut experiment = self.experiment(data)?;
+        if let Some(model) = start {
+            experiment.start_from(model)?;
+        }
         let parts = &experiment.splits[0].0;
         let sizes = [&parts.train, &parts.validation, &parts.test].map(Vec::len);
         if let Some((path, every)) = &self.checkpoint {
@@ -293,6 +304,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             line.set_item("summary", entry.summary)?;
             line.set_item("needs", SupervisionKind::words(entry.needs))?;
             line.set_item("supervised", !entry.needs.is_empty())?;
+            line.set_item("starts_from_model", entry.starts_from_model)?;
             let parameters: Vec<_> = (entry.parameters)()
                 .into_iter()
                 .map(|p| (p.name, p.default, p.values, p.meaning))

@@ -4,11 +4,12 @@ use crate::args::assignment;
 use crate::command_line;
 use crate::evaluation_args::EvaluationArgs;
 use crate::inputs::Input;
+use crate::print;
 use crate::split_args::SplitArgs;
 use anyhow::Result;
 use clap::Args;
 use metra::experiment::{ComparedMethod, Experiment};
-use metra::model::Space;
+use metra::model::{Embedding, Model, Space};
 use metra::pipeline::registry::{self, Entry};
 use metra::supervision::Supervision;
 use metra::training::{CodeSpec, Recipe};
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A method with its settings.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct MethodArgs {
     /// The method; `metra methods` lists them (default: adapter with qrels and no --rank, else warca)
     #[arg(help_heading = "Method", long, value_name = "NAME")]
@@ -110,10 +111,40 @@ impl MethodArgs {
         Ok(())
     }
 
-    /// The experiment with this one method on what was read.
+    /// What was not given as an earlier model has it: the rank and the preparation, and where the method is the same all its
+    /// settings and the score.
+    pub(crate) fn like(&self, model: &Model) -> Result<Self> {
+        let origin = &model.origin;
+        let mut like = self.clone();
+        let method = like.method.get_or_insert_with(|| origin.method.clone());
+        let is_same = *method == origin.method;
+        let entry = registry::find(method)?;
+        let given = self.settings();
+        let mut known = match is_same && !given.contains_key("preset") {
+            true => origin.parameters.clone(),
+            false => BTreeMap::new(),
+        };
+        if entry.has("rank") {
+            known.insert("rank".into(), model.output_dim().to_string());
+        }
+        let is_tuned = |name: &String| self.grid.iter().any(|(tuned, _)| tuned == name);
+        let known = known.into_iter();
+        (like.settings)
+            .extend(known.filter(|(name, _)| !given.contains_key(name) && !is_tuned(name)));
+        if like.prepare == Recipe::default() {
+            like.prepare = origin.prepare.parse()?;
+        }
+        if like.score.is_empty() && is_same {
+            like.score = vec![model.chain.space()];
+        }
+        Ok(like)
+    }
+
+    /// The experiment with this one method on what was read, whose fits may start from a model.
     pub(crate) fn experiment<'m>(
         &self,
         input: &'m Input<'m>,
+        start: Option<&'m Model>,
         evaluation: &EvaluationArgs,
         splitting: &SplitArgs,
     ) -> Result<Experiment<'m>> {
@@ -155,9 +186,35 @@ impl MethodArgs {
         experiment.data.text = input.describe();
         experiment.folds = splitting.folds.is_some();
         experiment.base = self.base.map(|base| base.to_string());
+        if let Some(model) = start {
+            start_from(&mut experiment, model)?;
+        }
         experiment.choose_base()?;
         Ok(experiment)
     }
+}
+
+/// Start fits from a model, and say what that means for the parts.
+pub(crate) fn start_from<'m>(experiment: &mut Experiment<'m>, model: &'m Model) -> Result<()> {
+    if model.training.is_none() {
+        tracing::warn!(
+            "the model to start from keeps no digests of the rows that it learned from: whether it knows held-out rows \
+             cannot be told"
+        );
+    }
+    let moved = experiment.start_from(model)?;
+    if moved > 0 {
+        let units = print::plural(moved as u64, "held-out row");
+        let left = (experiment.splits.iter()).map(|(parts, _)| parts.validation.len());
+        let left = match left.sum::<usize>() {
+            0 => "nothing is left to choose steps or settings by".to_owned(),
+            left => format!("{} are left", print::count(left as u64)),
+        };
+        tracing::warn!(
+            "{units} for validation that the model to start from may have learned from: learned from again; {left}"
+        );
+    }
+    Ok(())
 }
 
 fn file_name(path: &Path) -> String {

@@ -13,6 +13,7 @@ mod peers;
 mod prose;
 mod quotes;
 mod recorded;
+mod warm_start;
 mod zero_shot;
 
 pub(crate) use self::data::{Comparison, FOLDER};
@@ -65,6 +66,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         ("docs/results/recorded.md", recorded::page(&data)?),
         ("docs/results/fusion.md", fusion::page(&data)?),
         ("docs/results/migration.md", migration::page(&data)?),
+        ("docs/results/warm_start.md", warm_start::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),
     ];
     documents.extend(pages.map(|(path, text)| (path.to_owned(), text)));

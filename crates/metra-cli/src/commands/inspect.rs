@@ -62,7 +62,7 @@ impl Inspect {
                     )
                 }
                 Map::Kernel(map) => format!(
-                    "{:?} kernel with {} landmarks; the file holds these training vectors",
+                    "{} kernel with {} landmarks; the file holds these training vectors",
                     map.kernel(),
                     map.landmarks().len()
                 ),
@@ -83,10 +83,16 @@ impl Inspect {
         print::fact("method", &origin.method)?;
         print::fact(
             "vectors",
-            &format!("{} → {} numbers", shown.input_dim, shown.output_dim),
+            &format!("{} → {} dimensions", shown.input_dim, shown.output_dim),
         )?;
         print::fact("score", &shown.score)?;
         print::fact("prepare", &origin.prepare)?;
+        if let Some(earlier) = &origin.started_from {
+            print::fact(
+                "from",
+                &format!("a model whose file has the BLAKE3 hash {}", earlier.file),
+            )?;
+        }
         print::fact("map", &shown.map)?;
         let bytes = print::plural(shown.item_bytes as u64, "byte");
         print::fact("items", &format!("{} of {}", bytes, shown.code))?;

@@ -1,13 +1,14 @@
 //! What training and comparing work on: files of vectors with supervision, read once.
 
 use super::args::{Columns, ComparisonArgs, QrelsArgs};
-use super::files::{Files, load};
+use super::files::{Files, Loaded, load, model_groups};
 use super::supervision::SupervisionInput;
 use crate::args::Common;
 use crate::print;
 use anyhow::{Result, bail};
 use clap::Args;
 use metra::Dataset;
+use metra::model::Model;
 use metra::supervision::{Labels, Relevance, Supervision};
 use metra_files::{Filter, NarrowingRule};
 use std::path::PathBuf;
@@ -58,8 +59,23 @@ impl DataArgs {
         common: &Common,
         work: impl FnOnce(&Input<'_>) -> Result<R>,
     ) -> Result<R> {
+        self.read_as(None, extra, common, work)
+    }
+
+    /// The same, with f64 values narrowed and groups numbered as a model does it.
+    pub(crate) fn read_as<R>(
+        &self,
+        model: Option<&Model>,
+        extra: &[&str],
+        common: &Common,
+        work: impl FnOnce(&Input<'_>) -> Result<R>,
+    ) -> Result<R> {
         self.comparisons.refuse_beside(&self.qrels)?;
-        let (columns, rule) = (&self.columns, NarrowingRule::Judge);
+        let columns = &self.columns;
+        let rule = match model {
+            Some(model) => NarrowingRule::of(model.narrowing.as_ref()),
+            None => NarrowingRule::Judge,
+        };
         let files = match Files::apart(&self.qrels, columns, extra, &rule, common)? {
             Some(files) => files,
             None => {
@@ -75,8 +91,12 @@ impl DataArgs {
             orderings: self.orderings.as_deref(),
             taxonomy: self.taxonomy.as_deref(),
         };
-        let query_groups = files.queries.as_ref().and_then(|q| q.groups.clone());
-        let groups = (files.items.groups.clone(), query_groups);
+        let numbered = |loaded: &Loaded| match model {
+            Some(model) if model.chain.group_names().is_some() => model_groups(model, loaded),
+            _ => Ok(loaded.groups.clone()),
+        };
+        let query_groups = files.queries.as_ref().map(numbered).transpose()?;
+        let groups = (numbered(&files.items)?, query_groups.flatten());
         let data = input.dataset(&files, columns, groups, common)?;
         let outcome = work(&Input {
             data,

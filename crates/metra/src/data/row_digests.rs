@@ -25,6 +25,29 @@ impl RowDigests {
         Ok(RowDigests { rows, digests })
     }
 
+    /// Those of two lists under the same key. The smallest of both together are those of all rows, as each list holds
+    /// all that are smaller than its largest. How many rows are in both is told by those that can be recognised.
+    pub(crate) fn and(&self, more: &RowDigests) -> RowDigests {
+        let recognisable = more
+            .digests
+            .iter()
+            .filter_map(|digest| self.contains(*digest));
+        let (mut known, mut all) = (0, 0);
+        for is_known in recognisable {
+            known += u64::from(is_known);
+            all += 1;
+        }
+        let new = 1.0 - known as f64 / all.max(1) as f64;
+        let mut digests = [&self.digests[..], &more.digests].concat();
+        digests.sort_unstable();
+        digests.dedup();
+        digests.truncate(MOST_DIGESTS);
+        RowDigests {
+            rows: self.rows + (more.rows as f64 * new).round() as u64,
+            digests,
+        }
+    }
+
     /// How many rows there were.
     pub(crate) fn rows(&self) -> u64 {
         self.rows

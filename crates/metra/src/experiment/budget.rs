@@ -306,6 +306,7 @@ mod tests {
             judging,
             criterion,
             seed: 1,
+            start: None,
             checkpoint: None,
         };
         let units: Vec<u64> = (0..1000).collect();

@@ -6,8 +6,8 @@ use super::protocol::EvaluationSettings;
 use super::study::{Study, combinations};
 use crate::dataset::Dataset;
 use crate::evaluate::Measure;
-use crate::model::Space;
-use crate::pipeline::{Pipeline, registry};
+use crate::model::{Model, Space};
+use crate::pipeline::registry;
 use crate::random::Stream;
 use crate::training::{FitCheckpoint, Recipe};
 use crate::{Error, Result};
@@ -59,6 +59,8 @@ pub struct Experiment<'a> {
     pub facts: Vec<String>,
     /// Names of units, for reports.
     pub names: &'a (dyn Fn(u64) -> String + Sync),
+    /// The model whose map fits start from; see [`Experiment::start_from`].
+    pub start: Option<&'a Model>,
     /// Where a training keeps its fits, to go on from there after it was ended; see
     /// [`Experiment::checkpoint_at`].
     pub checkpoint: Option<FitCheckpoint>,
@@ -142,6 +144,7 @@ impl<'a> Experiment<'a> {
             claims: Vec::new(),
             facts: Vec::new(),
             names: &|unit| unit.to_string(),
+            start: None,
             checkpoint: None,
         })
     }
@@ -172,7 +175,7 @@ impl<'a> Experiment<'a> {
             let study = self.study(number, 0);
             for tried in self.combinations(number) {
                 let (settings, recipe) = study.with(&tried)?;
-                study.spaces_of(&Pipeline::named(&method.method, &settings, &recipe)?)?;
+                study.spaces_of(&study.pipeline_with(&settings, &recipe)?)?;
             }
         }
         let known = |what: &str, name: &str| {
@@ -227,6 +230,7 @@ impl<'a> Experiment<'a> {
             },
             criterion: self.criterion,
             seed,
+            start: self.start,
             checkpoint: self.checkpoint.clone(),
         }
     }
@@ -249,8 +253,9 @@ impl<'a> Experiment<'a> {
             format!("{method} {settings:?} {recipe} {grid:?} {spaces:?}")
         });
         let methods = methods.collect::<Vec<_>>().join("; ");
+        let start = (self.start.map(|model| Ok(blake3::hash(&model.to_bytes()?)))).transpose()?;
         let key = format!(
-            "{} {methods} {:?} refit: {refit}",
+            "{} {methods} {:?} refit: {refit} start: {start:?}",
             self.digest()?,
             self.base
         );

@@ -25,6 +25,7 @@ mod repeat;
 mod retrieval_task;
 mod scores;
 mod slicing;
+mod start;
 mod study;
 mod train;
 mod verdicts;

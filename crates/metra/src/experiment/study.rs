@@ -14,7 +14,7 @@ use crate::supervision::Supervision;
 use crate::training::{FitCheckpoint, Observer, Recipe, Run};
 use crate::{Error, Result};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be learned, and how it is to be chosen.
 pub(super) struct Study<'a> {
@@ -40,6 +40,8 @@ pub(super) struct Study<'a> {
     pub criterion: Measure,
     /// Seed of all draws.
     pub seed: u64,
+    /// The model whose map fits start from.
+    pub(super) start: Option<&'a Model>,
     /// Where fits are kept.
     pub(super) checkpoint: Option<FitCheckpoint>,
 }
@@ -103,8 +105,21 @@ impl<'a> Study<'a> {
     }
 
     pub(super) fn pipeline(&self, chosen: &Chosen) -> Result<Pipeline> {
-        let pipeline = Pipeline::named(&self.method, &chosen.settings, &chosen.recipe)?;
+        let pipeline = self.pipeline_with(&chosen.settings, &chosen.recipe)?;
         Ok(pipeline.score(chosen.space))
+    }
+
+    /// The pipeline with these settings and this preparation.
+    pub(super) fn pipeline_with(
+        &self,
+        settings: &BTreeMap<String, String>,
+        recipe: &Recipe,
+    ) -> Result<Pipeline> {
+        let pipeline = Pipeline::named(&self.method, settings, recipe)?;
+        match self.start {
+            Some(model) => pipeline.start_from(model),
+            None => Ok(pipeline),
+        }
     }
 
     /// Choose settings, score and number of steps on the validation part.
@@ -124,7 +139,7 @@ impl<'a> Study<'a> {
                 ));
             };
             let (settings, recipe) = self.with(only)?;
-            let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
+            let pipeline = self.pipeline_with(&settings, &recipe)?;
             return Ok(Chosen {
                 space: self.spaces_of(&pipeline)?[0],
                 settings,
@@ -138,7 +153,7 @@ impl<'a> Study<'a> {
         // A value that no fit could take is told before the first one.
         for tried in &combinations {
             let (settings, recipe) = self.with(tried)?;
-            Pipeline::named(&self.method, &settings, &recipe)?;
+            self.pipeline_with(&settings, &recipe)?;
         }
         let criterion = self.validation_criterion((train, validation))?;
         let (mut best, mut default): (Option<Chosen>, Option<Chosen>) = (None, None);
@@ -244,7 +259,7 @@ impl<'a> Study<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Chosen> {
         let (settings, recipe) = self.with(tried)?;
-        let pipeline = Pipeline::named(&self.method, &settings, &recipe)?;
+        let pipeline = self.pipeline_with(&settings, &recipe)?;
         let parts = (train, validation);
         let fitted = self.fit_validated(&pipeline, parts, criterion, last_step, observer)?;
         let best = self.best_chain(&pipeline, &fitted, parts, criterion)?;
@@ -346,7 +361,7 @@ impl<'a> Study<'a> {
         (train, validation): (&[u64], &[u64]),
     ) -> Result<Criterion> {
         let judged = matches!(self.data.supervision(), Supervision::Judgements(_));
-        let seen = self.data.seen_queries(validation, train);
+        let seen = self.seen_queries(validation, train)?;
         let Some(seen) = seen.filter(|_| judged) else {
             return Ok(Criterion::mean(self.criterion));
         };
@@ -355,6 +370,24 @@ impl<'a> Study<'a> {
         let baseline = only(self.judge_base(&[base], validation, train, &judging)?)?;
         let rule = self.judging.new_items;
         Ok(Criterion::by_kinds(self.criterion, rule, seen, baseline))
+    }
+
+    /// See [`Dataset::seen_queries`]; the model that fits start from has seen its own items too. Where it does not say which,
+    /// no query is about items that nobody saw.
+    fn seen_queries(&self, units: &[u64], trained: &[u64]) -> Result<Option<BTreeSet<u64>>> {
+        let seen = self.data.seen_queries(units, trained);
+        let (Some(model), Supervision::Judgements(judgements), Some(mut seen)) =
+            (self.start, self.data.supervision(), seen.clone())
+        else {
+            return Ok(seen);
+        };
+        let known = model.seen_items(self.data.items())?;
+        let is_known = |unit: &u64| match &known {
+            Some(known) => (judgements.of(*unit).iter()).any(|(item, _)| known[*item as usize]),
+            None => true,
+        };
+        seen.extend(units.iter().copied().filter(is_known));
+        Ok(Some(seen))
     }
 
     /// Fit with what was chosen on some units.
@@ -456,7 +489,7 @@ impl<'a> Study<'a> {
     ) -> Result<Verdicts> {
         let base = only(self.judge_base(&[base], test, trained, &self.judging)?)?;
         let learned = self.scores(fitted, test, trained)?;
-        let seen = self.data.seen_queries(test, trained);
+        let seen = self.seen_queries(test, trained)?;
         Verdicts::new(base, learned, (seen, self.data.seen_kind()), self.seed)
     }
 }

@@ -8,7 +8,6 @@
 //! directions lacks: without evidence it gives A = 0, which is the baseline.
 
 use super::supcon::SupCon;
-use crate::Result;
 use crate::data::{Corpus, RowId};
 use crate::dataset::Dataset;
 use crate::execute::check_square;
@@ -25,6 +24,7 @@ use crate::training::regulariser::Regulariser;
 use crate::training::training_space::{TrainingSpace, fetch};
 use crate::training::warp::check_relevance;
 use crate::training::{Method, Run};
+use crate::{Error, Result};
 use faer::Accum;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,7 @@ impl Method for Adapter {
     const SUMMARY: &'static str =
         "Linear map near the identity, of queries alone, by a softmax over the items.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const STARTS_FROM_MODEL: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("lambda", &["0.005", "0.01", "0.02", "0.05", "0.1"])];
     // How far a map may go depends on the judgements: how many there are, and of how many items.
@@ -91,8 +92,11 @@ impl Method for Adapter {
         // Cosines need no scale, but vectors that have none can teach nothing.
         TrainingSpace::new(data)?.pair_scale(relevance, run.seed)?;
         let mut adaptation = Adaptation::new(self, data, relevance);
-        let dim = data.dim();
-        descend(self.schedule, &mut adaptation, State::new(dim), run)
+        let state = match run.start {
+            Some(map) => State::of(map, self.sides, data.dim())?,
+            None => State::new(data.dim()),
+        };
+        descend(self.schedule, &mut adaptation, state, run)
     }
 }
 
@@ -109,6 +113,47 @@ impl State {
             deviation: RowBuf::zeros(dim, dim),
             adam: Adam::new(dim * dim),
         }
+    }
+
+    /// A of the map of an earlier model.
+    fn of(map: &Map, sides: AdaptedSides, dim: usize) -> Result<Self> {
+        let is_plain = |map: &LowRank| map.offset().is_none();
+        let is_identity = |map: &LowRank| {
+            let identity = State::new(map.input_dim()).matrix();
+            is_plain(map) && map.weights().values() == identity.values()
+        };
+        let matrix = match (map, sides) {
+            (Map::Bilinear { query, item }, AdaptedSides::Queries) if is_identity(item) => query,
+            (Map::LowRank(map), AdaptedSides::Both) => map,
+            _ => {
+                let expected = "a model of the adapter with the same `sides`";
+                return Err(Error::parameter("from", expected, "another map"));
+            }
+        };
+        if !is_plain(matrix) {
+            let expected = "a model whose map is not centred";
+            return Err(Error::parameter("from", expected, "a centred one"));
+        }
+        let mut state = State::new(dim);
+        if (matrix.output_dim(), matrix.input_dim()) != (dim, dim) {
+            let found = format!(
+                "a map of {} dimensions to {}",
+                matrix.input_dim(),
+                matrix.output_dim()
+            );
+            return Err(Error::parameter(
+                "from",
+                format!("a map of {dim} dimensions to {dim}"),
+                found,
+            ));
+        }
+        let values = state.deviation.values_mut();
+        values.copy_from_slice(matrix.weights().values());
+        values
+            .iter_mut()
+            .step_by(dim + 1)
+            .for_each(|diagonal| *diagonal -= 1.0);
+        Ok(state)
     }
 
     /// I + A.

@@ -133,6 +133,7 @@ impl Method for Frml {
     const SUMMARY: &'static str =
         "Mahalanobis distance of fixed rank by the WARP or AUC loss, by Riemannian optimisation.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.1", "0.3", "1"])];
@@ -155,12 +156,12 @@ impl Method for Frml {
         let drawn = self.irrelevant.of("frml", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
-        let space = TrainingSpace::new(data)?;
+        let space = TrainingSpace::for_run(data, run)?;
         let scale = space.pair_scale(relevance, run.seed)?;
         run.facts.insert("scale".into(), scale);
         let inverse = (1.0 / scale) as f32;
         let rank = settings.rank.min(space.dim());
-        let factor = space.start("frml", settings.start, rank, run.seed)?;
+        let factor = space.start_of(run, "frml", (settings.start, rank, scale))?;
         let pool = (relevance.items() as f64 / settings.gamma).ceil().max(1.0) as usize;
         let nearest = match settings.regulariser {
             MetricRegulariser::Laplacian => {

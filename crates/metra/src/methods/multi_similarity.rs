@@ -55,6 +55,7 @@ impl Method for MultiSimilarity {
     const SUMMARY: &'static str =
         "Low-rank map for cosine, by the Multi-Similarity loss with mined pairs.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("epsilon", &["0.3", "2"]), ("rate", &["0.003", "0.01"])];

@@ -44,6 +44,7 @@ impl Method for ProxyAnchor {
     const NAME: &'static str = "proxy-anchor";
     const SUMMARY: &'static str = "Low-rank map for cosine, with one learned proxy per class.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
+    const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("alpha", &["4", "8", "16"])];

@@ -50,6 +50,7 @@ impl Method for SupCon {
     const SUMMARY: &'static str =
         "Low-rank map for cosine, by the supervised contrastive (InfoNCE) loss.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] = &[
         ("temperature", &["0.1", "0.2"]),

@@ -26,7 +26,7 @@ pub use plan::{
     Distance, Element, Plan, PlanConstraints, PlanReport, Store, Strategy, agreement, fold,
 };
 pub use space::Space;
-pub use trained_model::{HeldOut, MatchDecision, MeasuredGain, Model, Origin};
+pub use trained_model::{HeldOut, MatchDecision, MeasuredGain, Model, Origin, StartedFrom};
 pub use training_rows::{SeenRows, TrainingRows};
 pub(crate) use unit_length::normalise;
 

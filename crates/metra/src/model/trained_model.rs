@@ -83,6 +83,21 @@ pub struct Origin {
     /// measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
+    /// The model whose map training started from, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_from: Option<StartedFrom>,
+}
+
+/// A model that training started from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartedFrom {
+    /// BLAKE3 hash of its file.
+    pub file: String,
+    /// Digest over the training vectors of the first model, from which all others started.
+    pub first_data: String,
+    /// Digest over its supervision.
+    pub first_supervision: String,
 }
 
 /// What was measured once on the held-out test part.
@@ -194,6 +209,14 @@ impl Model {
         self.training.as_ref().map(seen).transpose()
     }
 
+    /// For every one of these rows whether the model learned from it; `None` for rows of which that cannot be told.
+    pub fn knows_rows(&self, rows: &dyn Corpus) -> Result<Vec<Option<bool>>> {
+        match &self.training {
+            Some(training) => training.knows(rows, &self.origin.row_key()),
+            None => Ok(vec![None; rows.len() as usize]),
+        }
+    }
+
     /// For every one of these items whether it was relevant to a training query; `None` where the
     /// model does not keep that, or not of all items.
     pub fn seen_items(&self, items: &dyn Corpus) -> Result<Option<Vec<bool>>> {
@@ -205,9 +228,19 @@ impl Model {
 }
 
 impl Origin {
-    /// The key of digests of training rows: another one for every training set.
+    /// Digests over the vectors and the supervision of the first model, if training started from one, or its own.
+    pub(crate) fn first_data(&self) -> (&str, &str) {
+        match &self.started_from {
+            Some(first) => (&first.first_data, &first.first_supervision),
+            None => (&self.data, &self.supervision),
+        }
+    }
+
+    /// The key of digests of training rows: another one for every training set, but the same for models that started
+    /// from each other, so that the rows of all of them can be recognised.
     pub(crate) fn row_key(&self) -> [u8; 32] {
-        let data = [self.data.as_bytes(), b"/", self.supervision.as_bytes()].concat();
+        let (data, supervision) = self.first_data();
+        let data = [data.as_bytes(), b"/", supervision.as_bytes()].concat();
         blake3::derive_key("metra: digests of training rows", &data)
     }
 }

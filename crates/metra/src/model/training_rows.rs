@@ -2,7 +2,8 @@
 //! of the evaluated rows it has seen before.
 //!
 //! It keeps digests of their values ([`RowDigests`]) under a key that comes from the training data: two
-//! models' lists cannot be compared with each other, and a row can be recognised but not restored.
+//! models' lists cannot be compared with each other, unless one started from the other, and a row can be recognised but not
+//! restored.
 
 use crate::Result;
 use crate::data::{Corpus, RowDigests, row_digest};
@@ -60,19 +61,37 @@ impl TrainingRows {
         self.units.rows()
     }
 
+    /// Those of two models under the same key.
+    pub(crate) fn and(&self, more: &TrainingRows) -> TrainingRows {
+        let items = self
+            .relevant_items
+            .as_ref()
+            .zip(more.relevant_items.as_ref());
+        TrainingRows {
+            units: self.units.and(&more.units),
+            relevant_items: items.map(|(items, more)| items.and(more)),
+        }
+    }
+
     /// How many of some rows are among the units.
     pub(super) fn seen(&self, rows: &dyn Corpus, key: &[u8; 32]) -> Result<SeenRows> {
-        let (mut recognisable, mut seen) = (0, 0);
-        visit(rows, key, &mut |digest| {
-            let found = self.units.contains(digest);
-            recognisable += u64::from(found.is_some());
-            seen += u64::from(found == Some(true));
-        })?;
+        let known = self.knows(rows, key)?;
+        let count =
+            |holds: fn(&Option<bool>) -> bool| known.iter().filter(|row| holds(row)).count();
         Ok(SeenRows {
             rows: rows.len(),
-            recognisable,
-            seen,
+            recognisable: count(Option::is_some) as u64,
+            seen: count(|row| *row == Some(true)) as u64,
         })
+    }
+
+    /// For every one of some rows whether it is among the units; `None` where that cannot be told.
+    pub(super) fn knows(&self, rows: &dyn Corpus, key: &[u8; 32]) -> Result<Vec<Option<bool>>> {
+        let mut known = Vec::new();
+        visit(rows, key, &mut |digest| {
+            known.push(self.units.contains(digest))
+        })?;
+        Ok(known)
     }
 
     /// For every one of some items whether it is among the relevant ones; `None` where these were not

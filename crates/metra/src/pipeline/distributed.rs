@@ -72,6 +72,10 @@ impl Pipeline {
             let expected = "none for training on a cluster";
             return Err(Error::parameter("code", expected, self.code));
         }
+        if let Some(earlier) = &self.start {
+            let expected = "none for training on a cluster";
+            return Err(Error::parameter("from", expected, earlier.file()));
+        }
         let steps = self.recipe.fit(data.items(), data.item_groups())?;
         let mut run = Run::new(seed);
         let map = {

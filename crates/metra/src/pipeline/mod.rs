@@ -16,6 +16,9 @@ pub(crate) mod distributed;
 pub mod registry;
 #[cfg(test)]
 mod seen_rows_tests;
+mod start;
+#[cfg(test)]
+mod start_tests;
 
 use crate::dataset::Dataset;
 use crate::execute::{decode, encode, row_digests};
@@ -24,6 +27,7 @@ use crate::training::codes::straight_through::StraightThrough;
 use crate::training::prepared_corpus::{PreparedCorpus, prepared};
 use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run};
 use crate::{Error, Result};
+use start::EarlierModel;
 use std::collections::BTreeMap;
 
 /// Preprocessing, method and score.
@@ -32,6 +36,7 @@ pub struct Pipeline {
     method: Box<dyn AnyMethod>,
     space: Option<Space>,
     code: CodeSpec,
+    start: Option<EarlierModel>,
 }
 
 /// Evaluates a chain on a validation part; larger is better.
@@ -86,6 +91,7 @@ impl Pipeline {
             method: Box::new(method),
             space: None,
             code: CodeSpec::None,
+            start: None,
         }
     }
 
@@ -102,6 +108,7 @@ impl Pipeline {
             method: registry::find(method)?.build(settings)?,
             space: None,
             code: code.transpose()?.unwrap_or_default(),
+            start: None,
         })
     }
 
@@ -213,7 +220,10 @@ impl Pipeline {
         if let Some(done) = run.checkpoint.as_ref().and_then(|kept| kept.done(&fit)) {
             return Fitted::decode(&done);
         }
-        let steps = self.recipe.fit(data.items(), data.item_groups())?;
+        let steps = match &self.start {
+            Some(earlier) => earlier.steps(&self.recipe, data)?,
+            None => self.recipe.fit(data.items(), data.item_groups())?,
+        };
         let memory = data.storage().memory;
         let seed = run.seed;
         let validate_map = |validate: &ValidateChain<'_>, map: &Map| {
@@ -242,6 +252,7 @@ impl Pipeline {
                 checkpoint: run.checkpoint.clone(),
                 fit,
                 code: self.straight_through(),
+                start: self.start.as_ref().map(EarlierModel::map),
                 stop: data.stop(),
                 facts: std::mem::take(&mut run.facts),
                 outputs: Vec::new(),
@@ -286,8 +297,10 @@ impl Pipeline {
 
     /// All that the course of a fit depends on.
     fn fit_key(&self, data: &Dataset<'_>, run: &Run<'_>, validated: bool) -> Result<[u8; 32]> {
+        let space = self.space.map(|space| space.to_string());
+        let start = self.start.as_ref().map(EarlierModel::file);
         let all = (
-            (self.describe(), self.space.map(|space| space.to_string())),
+            (self.describe(), space, start),
             (run.seed, run.last_step, run.fit, validated),
             (data.fingerprint()?, data.supervision_fingerprint()),
         );
@@ -334,6 +347,7 @@ impl Pipeline {
             facts: fitted.facts,
             held_out,
             refit: false,
+            started_from: self.start.as_ref().map(EarlierModel::record),
         };
         let key = origin.row_key();
         let items = data.relevant_items(units)?;
@@ -343,7 +357,10 @@ impl Pipeline {
         };
         let model = Model::new(data.narrowing().cloned(), fitted.chain, origin)?;
         let mut model = model.with_outputs(fitted.outputs)?;
-        model.training = Some(training);
+        model.training = match &self.start {
+            Some(earlier) => earlier.training_with(&training),
+            None => Some(training),
+        };
         Ok(model)
     }
 }

@@ -33,6 +33,8 @@ pub struct Entry {
     pub paper: &'static [(&'static str, &'static str)],
     /// Whether training tries these where nobody names settings.
     pub tries_grid: bool,
+    /// Whether it can start from the map of an earlier model.
+    pub starts_from_model: bool,
     build: Build,
 }
 
@@ -110,6 +112,7 @@ impl Entry {
             grid: M::GRID,
             paper: M::PAPER,
             tries_grid: M::TRIES_GRID,
+            starts_from_model: M::STARTS_FROM_MODEL,
             build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
         }
     }

@@ -29,6 +29,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
     /// Whether it can be trained for codes of items, by the straight-through estimator.
     const TRAINS_FOR_CODES: bool = false;
 
+    /// Whether it can start from the map of an earlier model ([`Run::start`]).
+    const STARTS_FROM_MODEL: bool = false;
+
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {
         Ok(())
@@ -87,6 +90,9 @@ pub trait AnyMethod: Send + Sync {
     /// See [`Method::TRAINS_FOR_CODES`].
     fn trains_for_codes(&self) -> bool;
 
+    /// See [`Method::STARTS_FROM_MODEL`].
+    fn starts_from_model(&self) -> bool;
+
     /// See [`Method::runs_by_passes`].
     fn runs_by_passes(&self) -> bool;
 
@@ -116,6 +122,10 @@ impl<M: Method> AnyMethod for M {
 
     fn trains_for_codes(&self) -> bool {
         M::TRAINS_FOR_CODES
+    }
+
+    fn starts_from_model(&self) -> bool {
+        M::STARTS_FROM_MODEL
     }
 
     fn runs_by_passes(&self) -> bool {

@@ -66,6 +66,8 @@ pub struct Run<'a> {
     pub(crate) fit: [u8; 32],
     /// The code that the map is to be trained for.
     pub(crate) code: Option<StraightThrough>,
+    /// The map of an earlier model to start from, of vectors prepared as that model prepares them.
+    pub start: Option<&'a Map>,
     /// The data set's flag, which a pipeline hands on.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// What the method found worth recording in the model.

@@ -5,14 +5,16 @@ use super::discriminant::discriminant;
 use super::kernel::KernelAxes;
 use super::parameters::Choice;
 use super::principal_axes::{PrincipalAxes, coordinates, principal_axes};
+use super::run::Run;
 use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
 use crate::dataset::Dataset;
 use crate::execute::{fetched, spread};
-use crate::linalg::{RowBuf, vectorized};
+use crate::linalg::{Eigen, RowBuf, Symmetric, product, vectorized};
 use crate::model::{Embedded, LowRank, Map};
 use crate::random::Stream;
 use crate::supervision::Relevance;
 use crate::{Error, Result};
+use faer::Mat;
 use rayon::prelude::*;
 
 /// Rows that means and starts are worked out from: a sample, so that their cost does not grow with
@@ -67,15 +69,31 @@ impl<'a> TrainingSpace<'a> {
     pub(crate) fn new(data: &'a Dataset<'a>) -> Result<Self> {
         let items = data.items();
         let one_corpus = data.supervision().within();
-        let frame = if one_corpus && items.len() < items.dim() as u64 {
-            let axes = principal_axes(items)?;
-            let rows = coordinates(items, &axes)?;
-            Frame::Reduced { axes, rows }
-        } else {
-            let mean = spread(&*sample(items, "field mean")?)?.mean;
-            Frame::Plain { mean }
-        };
+        if !one_corpus || items.len() >= items.dim() as u64 {
+            return Self::unreduced(data);
+        }
+        let axes = principal_axes(items)?;
+        let rows = coordinates(items, &axes)?;
+        let frame = Frame::Reduced { axes, rows };
         Ok(TrainingSpace { data, frame })
+    }
+
+    /// Where training starts from an earlier map, as they are, since it may have learned from directions that these rows
+    /// do not have, and about a point that it takes to 0: about another one cosines would not be those of that map.
+    pub(crate) fn for_run(data: &'a Dataset<'a>, run: &Run<'_>) -> Result<Self> {
+        match run.start {
+            None => Self::new(data),
+            Some(Map::LowRank(map)) => {
+                let mean = spread(&*sample(data.items(), "field mean")?)?.mean;
+                Ok(Self::plain(data, zero_near(map, mean)?))
+            }
+            Some(_) => Self::unreduced(data),
+        }
+    }
+
+    fn unreduced(data: &'a Dataset<'a>) -> Result<Self> {
+        let mean = spread(&*sample(data.items(), "field mean")?)?.mean;
+        Ok(Self::plain(data, mean))
     }
 
     /// As they are, about a mean that is known already.
@@ -202,6 +220,19 @@ impl<'a> TrainingSpace<'a> {
         ))
     }
 
+    /// Where a run starts: the map of its earlier model, for vectors divided by `scale`, or else as `start` says.
+    pub(crate) fn start_of(
+        &self,
+        run: &Run<'_>,
+        learner: &str,
+        (start, rank, scale): (Start, usize, f64),
+    ) -> Result<RowBuf> {
+        match run.start {
+            Some(map) => earlier_weights(map, (rank, self.dim()), scale),
+            None => self.start(learner, start, rank, run.seed),
+        }
+    }
+
     /// A map to start from, of this rank and about orthonormal rows.
     pub(crate) fn start(
         &self,
@@ -259,6 +290,58 @@ impl<'a> TrainingSpace<'a> {
         }
         Ok(map)
     }
+}
+
+/// The point nearest to `mean` that a map takes to 0, if it takes any.
+fn zero_near(map: &LowRank, mean: Vec<f64>) -> Result<Vec<f64>> {
+    let Some(offset) = map.offset().filter(|_| map.input_dim() == mean.len()) else {
+        return Ok(mean);
+    };
+    let rows = map.weights();
+    let weights = Mat::from_fn(rows.len(), rows.dim(), |row, column| {
+        f64::from(rows.row(row)[column])
+    });
+    let missing = Mat::from_fn(rows.len(), 1, |row, _| {
+        let products = (0..mean.len()).map(|column| weights[(row, column)] * mean[column]);
+        f64::from(offset[row]) - products.sum::<f64>()
+    });
+    let Eigen { values, vectors } =
+        Symmetric::new(product(weights.as_ref(), weights.transpose()))?.eigen()?;
+    let mut inside = product(vectors.transpose(), missing.as_ref());
+    let least = 1e-10 * values.first().copied().unwrap_or(0.0);
+    for (row, value) in values.iter().enumerate() {
+        inside[(row, 0)] = if *value > least {
+            inside[(row, 0)] / value
+        } else {
+            0.0
+        };
+    }
+    let along = product(vectors.as_ref(), inside.as_ref());
+    let moved = product(weights.transpose(), along.as_ref());
+    let moved = mean
+        .iter()
+        .enumerate()
+        .map(|(column, mean)| mean + moved[(column, 0)]);
+    Ok(moved.collect())
+}
+
+/// The weights of an earlier map, of this shape, for vectors divided by `scale`.
+fn earlier_weights(map: &Map, shape: (usize, usize), scale: f64) -> Result<RowBuf> {
+    let Map::LowRank(map) = map else {
+        let expected = "a model with one linear map for queries and items";
+        return Err(Error::parameter("from", expected, "another map"));
+    };
+    let found = (map.output_dim(), map.input_dim());
+    if found != shape {
+        let text = |(rank, dim)| format!("a map of {dim} dimensions to {rank}");
+        return Err(Error::parameter("from", text(shape), text(found)));
+    }
+    let scaled = map
+        .weights()
+        .values()
+        .iter()
+        .map(|value| value * scale as f32);
+    RowBuf::from_values(scaled.collect(), shape.1)
 }
 
 fn sample<'a>(corpus: &'a dyn Corpus, purpose: &str) -> Result<Box<dyn Corpus + 'a>> {

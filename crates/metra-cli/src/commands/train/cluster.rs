@@ -40,6 +40,10 @@ impl Train {
             "--tune, --refit and --report hold parts of the data out, which is done on one machine: \
              choose settings there on a sample, and give them here with --set"
         );
+        ensure!(
+            self.from.is_none(),
+            "--from starts on one machine: leave it out with --cluster"
+        );
         let engine = self.cluster.engine(place, common)?;
         let cut = match self.cluster.shard_rows {
             Some(rows) => Cut::Rows(rows),

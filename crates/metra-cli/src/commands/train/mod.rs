@@ -13,7 +13,7 @@ use crate::evaluation_args::EvaluationArgs;
 #[cfg(not(feature = "cluster"))]
 use crate::feature_off::OnCluster;
 use crate::inputs::{DataArgs, Input, row_name};
-use crate::method_args::MethodArgs;
+use crate::method_args::{MethodArgs, start_from};
 use crate::print;
 use crate::progress::Reporter;
 use crate::split_args::SplitArgs;
@@ -38,11 +38,21 @@ pub(crate) struct Train {
     subject: DataArgs,
     #[command(flatten)]
     method: MethodArgs,
+    /// Start from the map of this model instead of anew, for new rows or classes; method, settings, preparation and score
+    /// are those of the model unless they are given, and --set steps=N takes fewer steps
+    #[arg(
+        long,
+        value_name = "MODEL",
+        help_heading = "Method",
+        hide_short_help = true
+    )]
+    from: Option<PathBuf>,
     #[command(flatten)]
     splitting: SplitArgs,
     #[command(flatten)]
     evaluation: EvaluationArgs,
-    /// Train on everything before saving; with --folds, which then save a model
+    /// After the evaluation, train once more on all rows, the test part included, and save that model; needed to save a model
+    /// with --folds
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     refit: bool,
     /// Keep no digests of the training rows in the model: `metra eval` and `gate` then cannot tell
@@ -110,13 +120,24 @@ impl Train {
              name one with --split, or leave -o out"
         );
         self.method.check()?;
+        let start = self.from.as_deref().map(Model::load).transpose()?;
+        ensure!(
+            start.is_none() || self.splitting.unseen_classes == 0,
+            "--unseen-classes hides classes, which the model of --from may know: say one of them"
+        );
         let extra = self.splitting.columns();
-        (self.subject).with(&extra, common, |input| self.train(input, common))
+        let work = |input: &Input<'_>| self.train(input, start.as_ref(), common);
+        (self.subject).read_as(start.as_ref(), &extra, common, work)
     }
 
-    fn train(&self, input: &Input<'_>, common: &Common) -> Result<()> {
+    fn train(&self, input: &Input<'_>, start: Option<&Model>, common: &Common) -> Result<()> {
         let names = |unit: u64| row_name(input.files.unit_table(), input.columns, unit);
-        let mut experiment = (self.method).experiment(input, &self.evaluation, &self.splitting)?;
+        let method = match start {
+            Some(model) => self.method.like(model)?,
+            None => self.method.clone(),
+        };
+        let (evaluation, splitting) = (&self.evaluation, &self.splitting);
+        let mut experiment = method.experiment(input, start, evaluation, splitting)?;
         experiment.names = &names;
         if let Some(path) = &self.checkpoint {
             let checkpoint = experiment.checkpoint_at(path, self.checkpoint_every, self.refit)?;
@@ -132,6 +153,7 @@ impl Train {
             method: experiment.methods[0].method.clone(),
             holdout: kind.to_string(),
             protocol: experiment.judging.protocol.to_string(),
+            from: self.from.clone(),
             splits: Vec::new(),
             summary: Vec::new(),
             pooled: None,
@@ -140,6 +162,9 @@ impl Train {
         if !common.json {
             print::fact("data", &report.data)?;
             print::fact("method", &report.method)?;
+            if let Some(path) = &self.from {
+                print::fact("from", &path.display().to_string())?;
+            }
         }
         let (name, count) = (
             if folds { "fold" } else { "split" },
@@ -283,11 +308,14 @@ impl Train {
             test: 0.0,
             ..self.splitting.clone()
         };
-        let whole = Experiment {
+        let mut whole = Experiment {
             splits: splitting.parts(input, experiment.holdout)?,
             folds: false,
             ..experiment.clone()
         };
+        if let Some(model) = experiment.start {
+            start_from(&mut whole, model)?;
+        }
         let mut model = whole.train(0, &mut Reporter::new())?.model;
         model.origin.held_out = Some(experiment.held_out(pooled));
         model.origin.refit = true;
@@ -303,7 +331,7 @@ impl Train {
             return Ok(());
         }
         let what = format!(
-            "{} ({} → {} numbers, compared by {})",
+            "{} ({} → {} dimensions, compared by {})",
             path.display(),
             model.input_dim(),
             model.output_dim(),

@@ -16,6 +16,8 @@ pub(super) struct Report {
     pub(super) method: String,
     pub(super) holdout: String,
     pub(super) protocol: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<PathBuf>,
     pub(super) splits: Vec<SplitReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) summary: Vec<Summary>,

@@ -114,6 +114,7 @@ fn with<R>(test: impl FnOnce(&mut Experiment<'_>) -> R) -> R {
         claims: Vec::new(),
         facts: Vec::new(),
         names: &names,
+        start: None,
         checkpoint: None,
     };
     test(&mut experiment)

@@ -58,6 +58,7 @@ impl Method for Nca {
     const SUMMARY: &'static str =
         "Low-rank map that maximises the probability that a nearest neighbour has the same class.";
     const NEEDS: &'static [SupervisionKind] = &[SupervisionKind::Labels];
+    const STARTS_FROM_MODEL: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rank", &["16", "32"]), ("lambda", &["0", "1e-4", "1e-3"])];
 
@@ -77,11 +78,11 @@ impl Method for Nca {
         let labels = data.training_labels("nca")?;
         let relevance = data.relevance("nca")?;
         check_relevance(relevance)?;
-        let space = TrainingSpace::new(data)?;
+        let space = TrainingSpace::for_run(data, run)?;
         let scale = space.pair_scale(relevance, run.seed)?;
         run.facts.insert("scale".into(), scale);
         let rank = settings.rank.min(space.dim());
-        let start = space.start("nca", settings.start, rank, run.seed)?;
+        let start = space.start_of(run, "nca", (settings.start, rank, scale))?;
         let schedule = settings.schedule;
         if settings.batch == 0 {
             let whole = FullBatch::new(&space, space.items(), scale, rank);

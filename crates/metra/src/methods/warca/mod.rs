@@ -112,6 +112,7 @@ impl Method for Warca {
     const SUMMARY: &'static str =
         "Low-rank Mahalanobis distance that puts relevant items at the top of the ranking.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])];
@@ -138,7 +139,7 @@ impl Method for Warca {
         let drawn = self.irrelevant.of("warca", data)?;
         let relevance = drawn.get();
         check_relevance(relevance)?;
-        let space = TrainingSpace::new(data)?;
+        let space = TrainingSpace::for_run(data, run)?;
         train(settings, "warca", relevance, &space, run)
     }
 }
@@ -193,7 +194,7 @@ fn train(
     let scale = space.pair_scale(relevance, run.seed)?;
     run.facts.insert("scale".into(), scale);
     let inverse = (1.0 / scale) as f32;
-    let map = space.start(learner, settings.start, settings.rank, run.seed)?;
+    let map = space.start_of(run, learner, (settings.start, settings.rank, scale))?;
     let carry_back = |map: &RowBuf| space.carry_back(map, inverse, settings.centre);
     let mut training = Training::new(settings, relevance, space, scale, &carry_back);
     training.start = settings.regulariser.start(&map);

@@ -119,11 +119,11 @@ pub(crate) fn train(
     };
     let relevance = data.relevance(learner)?;
     check_relevance(relevance)?;
-    let space = TrainingSpace::new(data)?;
+    let space = TrainingSpace::for_run(data, run)?;
     // The losses do not depend on it, but thresholds for zero do.
     let scale = space.pair_scale(relevance, run.seed)?;
     let inverse = (1.0 / scale) as f32;
-    let map = space.start(learner, settings.start, settings.rank, run.seed)?;
+    let map = space.start_of(run, learner, (settings.start, settings.rank, scale))?;
     let origin = space.origin(settings.centre);
     let proxies = match classes {
         Some(labels) => class_means(&space, labels, &map, origin.as_deref(), inverse)?,
