@@ -113,8 +113,10 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The vectors; with `queries`, the items. C-contiguous float32 and float64 are read where
             they lie while other threads run, so that nothing may write to them until the call ends;
             ``copy=True`` makes a copy first.
-        y : array-like of shape (n_samples,), optional
-            A class of every row.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), optional
+            A class of every row. For several labels per row a list of labels in every row, or a matrix of 0 and 1 with a
+            column per label (lists of 0 and 1 alone, all of one length, are one): rows are relevant to each other by
+            the number of labels that they share. For other grades give `qrels`.
         queries : array-like of shape (n_queries, n_features), optional
             Vectors of queries, where they are not rows of `X`.
         qrels : array-like, mapping or sparse matrix, optional
@@ -610,12 +612,16 @@ def python_settings(settings: dict[str, str]) -> dict[str, Any]:
 
 
 def _check_rows(values: Any, X: np.ndarray, what: str) -> None:
-    found = np.asarray(values)
-    if found.ndim == 0 or len(found) != len(X):
+    # Lists of labels differ in length, and sparse matrices have none: neither is an array.
+    if not hasattr(values, "shape") and not hasattr(values, "__len__"):
+        values = np.asarray(values)
+    shape = values.shape if hasattr(values, "shape") else (len(values),)
+    rows = shape[0] if shape else 1
+    if not shape or rows != len(X):
         # The words are scikit-learn's, which its own checks look for.
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {what} must have one "
-            f"value a row: expected {len(X)}, but found {found.size}"
+            f"value a row: expected {len(X)}, but found {rows}"
         )
 
 

@@ -36,10 +36,13 @@ def supervision(
         raise SupervisionError(
             "queries need qrels, which say what items are relevant to them: expected both"
         )
-    numbers, labels = _classes(y)
+    lists, list_of = _several_labels(y)
+    numbers, labels = _classes(y if lists is None else None)
     return {
         "numbers": numbers,
         "labels": labels,
+        "label_lists": lists,
+        "label_list_of": list_of,
         "qrels": None if qrels is None else _qrels(qrels),
         "pairs": None if pairs is None else _pairs(pairs),
         "triplets": None if triplets is None else _rows(triplets, "triplets", 3),
@@ -51,6 +54,71 @@ def supervision(
     }
 
 
+def _several_labels(y: Any) -> tuple[list[list[str]] | None, list[int] | None]:
+    """Distinct lists of labels, and which of them each row has; nothing where rows have one label."""
+    rows = None if y is None else _label_lists(y)
+    if rows is None:
+        return None, None
+    numbers: dict[tuple[str, ...], int] = {}
+    of = [numbers.setdefault(tuple(row), len(numbers)) for row in rows]
+    return [list(labels) for labels in numbers], of
+
+
+def _label_lists(y: Any) -> list[list[str]] | None:
+    """The labels of every row, of a matrix of 0 and 1 or of a sequence of lists."""
+    if hasattr(y, "tocsr"):
+        matrix = y.tocsr()
+        if not np.all(np.isin(matrix.data, (0, 1))):
+            raise SupervisionError("y must be a matrix of 0 and 1 (multilabel-indicator), but has other values")
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        bounds = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        return [[str(label) for label in matrix.indices[start:end]] for start, end in bounds]
+    if hasattr(y, "to_pylist"):  # PyArrow
+        y = y.to_pylist()
+    elif getattr(y, "ndim", 1) == 1 and hasattr(y, "to_list"):  # pandas, polars
+        y = y.to_list()
+    if isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype == object):
+        rows = list(y)
+        is_list = [_is_list(row) for row in rows]
+        # One value in every row is a column of classes.
+        if any(is_list) and not all(known and len(row) == 1 for row, known in zip(rows, is_list, strict=True)):
+            if not _is_indicator(rows, is_list):
+                return [_labels(row, number) for number, row in enumerate(rows)]
+            y = np.asarray(rows)
+    if not hasattr(y, "ndim") or y.ndim != 2 or y.shape[1] < 2:
+        return None
+    values = np.asarray(y)
+    if np.ma.is_masked(y) or not np.all(np.isin(values, (0, 1))):
+        return None
+    return [[str(label) for label in np.flatnonzero(row)] for row in values]
+
+
+def _is_list(row: Any) -> bool:
+    return isinstance(row, (list, tuple, set, frozenset)) or (isinstance(row, np.ndarray) and row.ndim == 1)
+
+
+def _is_indicator(rows: list[Any], is_list: list[bool]) -> bool:
+    """Whether lists are the rows of a matrix of 0 and 1."""
+    if not all(is_list) or any(isinstance(row, (set, frozenset)) for row in rows):
+        return False
+    widths = {len(row) for row in rows}
+    return len(widths) == 1 and all(not isinstance(label, str) and label in (0, 1) for row in rows for label in row)
+
+
+def _labels(row: Any, number: int) -> list[str]:
+    if not _is_list(row):
+        raise SupervisionError(
+            f"y has lists of labels, but row {number} is {row!r}: expected a list in every row, empty for none"
+        )
+    if any(is_missing(label) for label in row):
+        raise SupervisionError(f"y has a missing label (None or NaN) in row {number}: leave it out of the list")
+    if any(isinstance(label, (float, np.floating)) and label != int(label) for label in row):
+        raise SupervisionError(f"y has a label in row {number} that is not whole: expected names or numbers of labels")
+    # The label 1.0 is the label 1.
+    return sorted(str(int(label)) if isinstance(label, (float, np.floating)) else str(label) for label in row)
+
+
 def _classes(y: Any) -> tuple[list[int] | None, list[str] | None]:
     if y is None:
         return None, None
@@ -60,8 +128,8 @@ def _classes(y: Any) -> tuple[list[int] | None, list[str] | None]:
         values, missing = values[:, 0], missing.reshape(-1)
     if values.ndim != 1:
         raise SupervisionError(
-            f"y must be one class a row, but has {values.ndim} dimensions: rows of several classes "
-            "(multi-label y) are not supported; name what is similar by pairs= or qrels="
+            f"y must be one class per row, a list of labels per row, or a matrix of 0 and 1 with a column per "
+            f"label, but has {values.ndim} dimensions and other values"
         )
     if missing.any():
         first = int(np.flatnonzero(missing)[0])

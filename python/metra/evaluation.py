@@ -111,7 +111,7 @@ def evaluate(
     X : array-like of shape (n_samples, n_features)
         The vectors; with `queries`, the items.
     y : array-like of shape (n_samples,), optional
-        A class of every row: rows of one class are relevant to each other.
+        A class of every row: rows of one class are relevant to each other. Several labels per row as `fit` takes them.
     queries, qrels : optional
         Vectors of queries and which items are relevant to them, as `fit` takes them.
     gallery : tuple (X, y) or (X, y, cameras), optional

@@ -22,7 +22,7 @@ pub(crate) fn check<'py>(
     let (found, shape) = work(py, threads, None, |channel| {
         let vectors = Vectors::read(numbers, &Rule::Judge)?;
         let corpus = vectors.corpus()?;
-        let labels = supervision.labels()?;
+        let labels = supervision.one_label()?;
         let stoppable = Interruptible::new(&corpus, channel.stop());
         let found = DataSummary::new(&stoppable, labels.as_ref(), seed)?;
         let dim = numbers.dim();

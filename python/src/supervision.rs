@@ -3,7 +3,9 @@
 use crate::vectors::{Numbers, Rule, Vectors};
 use metra::data::{Groups, RowId};
 use metra::dataset::DatasetBuilder;
-use metra::supervision::{ClassOrdering, Comparisons, Judgement, Labels, Quadruplet, Tree};
+use metra::supervision::{
+    ClassOrdering, Comparisons, Judgement, LabelSets, Labels, Quadruplet, SharedLabels, Tree,
+};
 use metra::{Dataset, Error, Result};
 use pyo3::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +21,9 @@ pub(crate) struct SupervisionInput {
     labels: Option<Vec<String>>,
     /// A class of every row, by number.
     numbers: Option<Vec<i64>>,
+    /// Distinct lists of labels, and which of them each row has.
+    label_lists: Option<Vec<Vec<String>>>,
+    label_list_of: Option<Vec<u32>>,
     /// Query, item and grade.
     qrels: Option<Vec<(i64, i64, f32)>>,
     /// Two rows, and whether they are similar.
@@ -37,8 +42,18 @@ pub(crate) struct SupervisionInput {
 }
 
 impl SupervisionInput {
-    /// The classes, where rows have some.
+    /// The classes, where rows have some; an error where a row has several.
     pub(crate) fn labels(&self) -> Result<Option<Labels>> {
+        if self.label_lists.is_some() {
+            return Err(Error::Data(
+                "y gives several labels per row: expected one class per row here".into(),
+            ));
+        }
+        self.one_label()
+    }
+
+    /// The classes, where every row has one.
+    pub(crate) fn one_label(&self) -> Result<Option<Labels>> {
         match (&self.numbers, &self.labels) {
             (Some(numbers), _) => Labels::from_numbers(numbers).map(Some),
             (None, Some(names)) => Labels::from_names(names).map(Some),
@@ -67,8 +82,14 @@ impl SupervisionInput {
             (None, labels) => labels.clone(),
         };
         let (own, others): (Option<Vec<String>>, Option<Vec<String>>) = (names(self), names(other));
+        // Lists of the others follow those of these rows.
+        let first = self.label_lists.as_ref().map_or(0, Vec::len) as u32;
+        let following = other.label_list_of.as_ref();
+        let following = following.map(|of| of.iter().map(|list| first + list).collect());
         SupervisionInput {
             labels: both(own.as_ref(), others.as_ref()),
+            label_lists: both(self.label_lists.as_ref(), other.label_lists.as_ref()),
+            label_list_of: both(self.label_list_of.as_ref(), following.as_ref()),
             cameras: both(self.cameras.as_ref(), other.cameras.as_ref()),
             ..SupervisionInput::default()
         }
@@ -76,7 +97,10 @@ impl SupervisionInput {
 
     /// Add what is known of the rows to a data set, and build it.
     pub(crate) fn build<'a>(&self, builder: DatasetBuilder<'a>) -> Result<Dataset<'a>> {
-        let mut builder = builder.labels(self.labels()?);
+        let mut builder = builder.labels(self.one_label()?);
+        if let (Some(lists), Some(of)) = (&self.label_lists, &self.label_list_of) {
+            builder = builder.label_sets(LabelSets::new(lists, of, SharedLabels::Number)?);
+        }
         if let Some(lines) = &self.qrels {
             let lines = lines.iter().enumerate();
             let read = lines.map(|(number, (query, item, grade))| {

@@ -72,7 +72,7 @@ def test_continuous_labels() -> None:
         metra.Lda().fit(X, y + 0.5)
     with pytest.raises(metra.SupervisionError, match="infinity"):
         metra.Lda().fit(X, np.where(y == 1, np.inf, y))
-    with pytest.raises(metra.SupervisionError, match="multi-label"):
+    with pytest.raises(metra.SupervisionError, match="2 dimensions and other values"):
         metra.Lda().fit(X, np.stack([y, y], axis=1))
     # What learns from nothing may stand in a pipeline for regression.
     assert metra.Pca(n_components=2).fit(X, y + 0.5).transform(X).shape == (len(X), 2)

@@ -96,10 +96,7 @@ impl Ranker {
         how: &Against<'_>,
         common: &Common,
     ) -> Result<Evaluation> {
-        need_labels(queries)?;
-        let (Some(query_labels), Some(gallery_labels)) = (&queries.labels, &gallery.labels) else {
-            bail!("name the column of class labels with --label");
-        };
+        let (query_labels, gallery_labels) = (need_labels(queries)?, need_labels(gallery)?);
         let chain = self.chain(queries.table.corpus.dim());
         ensure!(
             how.rerank.is_none() || !chain.has_two_sides(),

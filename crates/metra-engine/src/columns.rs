@@ -207,6 +207,13 @@ impl Names {
 
 /// The values of a column as text, whatever its type.
 pub(crate) fn texts(column: &str, array: &ArrayRef) -> Result<Vec<Option<String>>> {
+    if array.data_type().is_nested() {
+        let problem = format!(
+            "expected one value per row, but found {}",
+            array.data_type()
+        );
+        return Err(Error::table(column, problem));
+    }
     let text = cast(array, &DataType::Utf8).map_err(|e| Error::table(column, e))?;
     let text = text.as_string::<i32>();
     Ok(text.iter().map(|t| t.map(str::to_owned)).collect())

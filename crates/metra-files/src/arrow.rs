@@ -52,16 +52,17 @@ pub(crate) fn read(
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let columns = positions(path, &names, options)?;
     let kind = |column: usize| schema.field(column).data_type();
-    let lists = (0..names.len()).filter(|column| is_vector(kind(*column)));
+    let is_free = |column: &usize| !columns.contains(column);
+    let lists = (0..names.len()).filter(|column| is_free(column) && is_vector(kind(*column)));
     let lists: Vec<usize> = lists.collect();
     let vector = VectorColumns::find(path, &names, &columns, &lists, options)?;
     let element = vector_element(path, &schema, &vector)?;
     for column in &columns {
         let kind = schema.field(*column).data_type();
-        if !is_name(kind) {
+        if !is_name(kind) || vector == VectorColumns::List(*column) {
             let problem = format!(
-                "column {:?}: expected integers, booleans, texts or whole floating-point numbers, \
-                 but found {kind}",
+                "column {:?}: expected integers, booleans, texts or whole floating-point numbers, or lists of \
+                 them, but found {kind}",
                 names[*column]
             );
             return Err(Error::file(path, problem));
@@ -73,7 +74,7 @@ pub(crate) fn read(
     roots.dedup();
     // Before anything is decoded, as the largest index of sparse vectors is.
     let decodable = match container {
-        Container::Parquet => check_pages(path, &roots, &vector, element, most)?,
+        Container::Parquet => check_pages(path, &roots, element, most)?,
         Container::Feather => usize::MAX,
     };
     let dim = match &vector {
@@ -132,13 +133,7 @@ fn too_much(path: &Path, what: &str, bytes: u64) -> Error {
 
 /// An error where decoding would take more than `most` bytes at once, for which the file's own length
 /// gives no reason; and the rows that may be decoded at once.
-fn check_pages(
-    path: &Path,
-    roots: &[usize],
-    vector: &VectorColumns,
-    element: ElementType,
-    most: u64,
-) -> Result<usize> {
+fn check_pages(path: &Path, roots: &[usize], element: ElementType, most: u64) -> Result<usize> {
     let builder = open_parquet(path)?;
     let (metadata, schema) = (builder.metadata(), builder.parquet_schema());
     let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
@@ -152,13 +147,13 @@ fn check_pages(
         let found = ColumnPages::of(path, &mut file, metadata, leaf)?;
         pages = pages.saturating_add(found.largest);
         // A list may have any number of values.
-        let is_list = matches!(vector, VectorColumns::List(list) if *list == root);
+        let is_list = schema.root_schema().get_fields()[root].is_group();
         let bytes = found.values.saturating_mul(element.bytes() as u64);
         if is_list && bytes > most && bytes / 1000 > length {
             return Err(Error::file(
                 path,
                 format!(
-                    "{length} bytes claim {} values of vectors: if that is meant, allow for {bytes} bytes \
+                    "{length} bytes claim {} values of lists: if that is meant, allow for {bytes} bytes \
                      with --memory",
                     found.values
                 ),
@@ -220,6 +215,11 @@ fn is_name(kind: &DataType) -> bool {
             **values,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
         ),
+        // Several labels of a row.
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            let kind = item.data_type();
+            !kind.is_nested() && is_name(kind)
+        }
         kind => kind.is_integer() || kind.is_floating(),
     }
 }
@@ -445,6 +445,9 @@ fn cells<'a>(array: &'a ArrayRef) -> Option<CellReader<'a>> {
             let value = cells(dictionary.values())?;
             Box::new(move |row| value(keys[row]))
         }
+        DataType::FixedSizeList(..) => list_cells(array, array.as_fixed_size_list().values())?,
+        DataType::List(_) => list_cells(array, array.as_list::<i32>().values())?,
+        DataType::LargeList(_) => list_cells(array, array.as_list::<i64>().values())?,
         _ => return None,
     };
     Some(Box::new(move |row| {
@@ -453,5 +456,14 @@ fn cells<'a>(array: &'a ArrayRef) -> Option<CellReader<'a>> {
         } else {
             value(row)
         }
+    }))
+}
+
+/// The same of a column of lists, whose values lie one after the other in `values`.
+fn list_cells<'a>(array: &'a ArrayRef, values: &'a ArrayRef) -> Option<CellReader<'a>> {
+    let value = cells(values)?;
+    Some(Box::new(move |row| {
+        let (start, end) = range(array, row);
+        Cell::list((start..end).map(&value))
     }))
 }

@@ -5,6 +5,7 @@
 
 use metra::data::Groups;
 use metra::supervision::Labels;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -18,6 +19,13 @@ pub enum Column {
         /// Every text once.
         names: Vec<String>,
         /// The text of every row, as an index into `names`.
+        of: Vec<u32>,
+    },
+    /// Lists of names, such as the labels of a row; row i has `lists[of[i]]`, in JSON.
+    Lists {
+        /// Every list once.
+        lists: Vec<String>,
+        /// The list of every row, as an index into `lists`.
         of: Vec<u32>,
     },
 }
@@ -49,7 +57,7 @@ impl Column {
     pub fn len(&self) -> usize {
         match self {
             Column::Integers(values) => values.len(),
-            Column::Text { of, .. } => of.len(),
+            Column::Text { of, .. } | Column::Lists { of, .. } => of.len(),
         }
     }
 
@@ -62,7 +70,9 @@ impl Column {
     pub fn get(&self, row: usize) -> Cow<'_, str> {
         match self {
             Column::Integers(values) => Cow::Owned(values[row].to_string()),
-            Column::Text { names, of } => Cow::Borrowed(&names[of[row] as usize]),
+            Column::Text { names, of } | Column::Lists { lists: names, of } => {
+                Cow::Borrowed(&names[of[row] as usize])
+            }
         }
     }
 
@@ -71,11 +81,35 @@ impl Column {
         (0..self.len()).map(|row| self.get(row))
     }
 
+    /// The distinct values, and which of them each row has.
+    pub(crate) fn distinct(&self) -> (Vec<Cow<'_, str>>, Cow<'_, [u32]>) {
+        match self {
+            Column::Integers(values) => {
+                let mut index = HashMap::new();
+                let mut names = Vec::new();
+                let number = values.iter().map(|value| {
+                    *index.entry(*value).or_insert_with(|| {
+                        names.push(Cow::Owned(value.to_string()));
+                        names.len() as u32 - 1
+                    })
+                });
+                let of = number.collect();
+                (names, Cow::Owned(of))
+            }
+            Column::Text { names, of } | Column::Lists { lists: names, of } => {
+                let names = names.iter().map(|name| Cow::Borrowed(name.as_str()));
+                (names.collect(), Cow::Borrowed(of))
+            }
+        }
+    }
+
     /// Keep these rows.
     pub(crate) fn select(&mut self, rows: &[usize]) {
         match self {
             Column::Integers(values) => *values = rows.iter().map(|row| values[*row]).collect(),
-            Column::Text { of, .. } => *of = rows.iter().map(|row| of[*row]).collect(),
+            Column::Text { of, .. } | Column::Lists { of, .. } => {
+                *of = rows.iter().map(|row| of[*row]).collect();
+            }
         }
     }
 
@@ -83,7 +117,9 @@ impl Column {
     pub fn to_labels(&self) -> metra::Result<Labels> {
         match self {
             Column::Integers(values) => Labels::from_numbers(values),
-            Column::Text { .. } => Labels::from_names(&self.iter().collect::<Vec<_>>()),
+            Column::Text { .. } | Column::Lists { .. } => {
+                Labels::from_names(&self.iter().collect::<Vec<_>>())
+            }
         }
     }
 
@@ -100,6 +136,8 @@ pub(crate) enum Cell<'a> {
     Integer(i64),
     Bool(bool),
     Text(&'a str),
+    /// Several names, as a list in JSON.
+    List(String),
     /// A value that is neither a whole number nor a text, printed.
     Other(String),
 }
@@ -112,6 +150,29 @@ impl<'a> Cell<'a> {
             Cell::Integer(value as i64)
         } else {
             Cell::Other(value.to_string())
+        }
+    }
+
+    /// Several names in JSON; a list with a missing value or a fraction names nothing.
+    pub(crate) fn list(cells: impl Iterator<Item = Cell<'a>>) -> Self {
+        let mut is_named = true;
+        let values = cells.map(|cell| match cell {
+            Cell::Null => {
+                is_named = false;
+                Value::Null
+            }
+            Cell::Integer(value) => Value::from(value),
+            Cell::Bool(value) => Value::from(value),
+            Cell::Text(text) => Value::from(text),
+            Cell::List(text) | Cell::Other(text) => {
+                is_named = false;
+                Value::from(text)
+            }
+        });
+        let text = Value::Array(values.collect()).to_string();
+        match is_named {
+            true => Cell::List(text),
+            false => Cell::Other(text),
         }
     }
 
@@ -134,7 +195,7 @@ impl<'a> Cell<'a> {
             Cell::Integer(value) => Some(Cow::Owned(value.to_string())),
             Cell::Bool(value) => Some(Cow::Borrowed(if *value { "true" } else { "false" })),
             Cell::Text(text) => Some(Cow::Borrowed(text)),
-            Cell::Other(text) => Some(Cow::Borrowed(text)),
+            Cell::List(text) | Cell::Other(text) => Some(Cow::Borrowed(text)),
         }
     }
 }
@@ -155,6 +216,8 @@ pub(crate) fn canonical_integer(text: &str) -> Option<i64> {
 pub(crate) struct ColumnBuilder {
     integers: Vec<i64>,
     text: Option<TextBuilder>,
+    /// Whether the cells so far are lists.
+    is_list: Option<bool>,
 }
 
 #[derive(Default)]
@@ -185,14 +248,20 @@ impl ColumnBuilder {
         })
     }
 
-    /// Append a cell; gives false for cells that are no name: missing ones and fractions.
-    #[must_use]
-    pub(crate) fn try_push(&mut self, cell: &Cell<'_>) -> bool {
+    /// Append a cell; says what was expected instead of one that is no name, such as a fraction, or of a list among
+    /// values.
+    pub(crate) fn try_push(&mut self, cell: &Cell<'_>) -> std::result::Result<(), &'static str> {
         if matches!(cell, Cell::Null | Cell::Other(_)) {
-            return false;
+            return Err("a whole number or a text");
+        }
+        let is_list = matches!(cell, Cell::List(_));
+        match *self.is_list.get_or_insert(is_list) {
+            true if !is_list => return Err("a list, as in the rows before"),
+            false if is_list => return Err("one value, as in the rows before"),
+            _ => {}
         }
         self.push(cell);
-        true
+        Ok(())
     }
 
     fn push(&mut self, cell: &Cell<'_>) {
@@ -215,7 +284,13 @@ impl ColumnBuilder {
                 for (name, number) in text.index {
                     names[number as usize] = name;
                 }
-                Column::Text { names, of: text.of }
+                match self.is_list {
+                    Some(true) => Column::Lists {
+                        lists: names,
+                        of: text.of,
+                    },
+                    _ => Column::Text { names, of: text.of },
+                }
             }
         }
     }
@@ -228,7 +303,7 @@ mod tests {
     fn build(fields: &[&str]) -> Column {
         let mut builder = ColumnBuilder::default();
         for field in fields {
-            assert!(builder.try_push(&Cell::from_field(field)));
+            builder.try_push(&Cell::from_field(field)).unwrap();
         }
         builder.finish()
     }
@@ -261,10 +336,10 @@ mod tests {
     #[test]
     fn fractions_and_missing_values_are_no_names() {
         let mut builder = ColumnBuilder::default();
-        assert!(!builder.try_push(&Cell::Null));
-        assert!(!builder.try_push(&Cell::from_float(0.5)));
-        assert!(!builder.try_push(&Cell::from_float(f64::NAN)));
-        assert!(builder.try_push(&Cell::from_float(4.0)));
+        assert!(builder.try_push(&Cell::Null).is_err());
+        assert!(builder.try_push(&Cell::from_float(0.5)).is_err());
+        assert!(builder.try_push(&Cell::from_float(f64::NAN)).is_err());
+        assert!(builder.try_push(&Cell::from_float(4.0)).is_ok());
         assert_eq!(builder.finish(), Column::Integers(vec![4]));
     }
 }

@@ -25,9 +25,20 @@ pub(crate) fn read(
     let mut names: Vec<String> = first.keys().cloned().collect();
     names.sort_unstable();
     let taken = positions(path, &names, options)?;
-    let lists = (0..names.len()).filter(|column| first[&names[*column]].is_array());
+    let is_free = |column: &usize| !taken.contains(column);
+    let is_list = |column: &usize| first[&names[*column]].is_array();
+    let lists = (0..names.len()).filter(|column| is_free(column) && is_list(column));
     let lists: Vec<usize> = lists.collect();
     let vector = VectorColumns::find(path, &names, &taken, &lists, options)?;
+    if let VectorColumns::List(column) = vector
+        && taken.contains(&column)
+    {
+        let problem = format!(
+            "{:?} is the vector: expected another column of names",
+            names[column]
+        );
+        return Err(Error::file(path, problem));
+    }
     let wanted = options.columns.iter().cloned();
     let filtered = options.filters.iter().map(|filter| filter.column.clone());
     let source = JsonSource {
@@ -154,17 +165,8 @@ impl Chunk for JsonChunk<'_> {
     }
 
     fn cell(&self, column: usize, row: usize) -> Cell<'_> {
-        match self.rows[row].1.get(&self.source.columns[column]) {
-            None | Some(Value::Null) => Cell::Null,
-            Some(Value::Bool(value)) => Cell::Bool(*value),
-            Some(Value::String(text)) => Cell::Text(text),
-            Some(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
-                (Some(value), _) => Cell::Integer(value),
-                (None, Some(value)) => Cell::from_float(value),
-                (None, None) => Cell::Other(number.to_string()),
-            },
-            Some(other) => Cell::Other(other.to_string()),
-        }
+        let value = self.rows[row].1.get(&self.source.columns[column]);
+        value.map_or(Cell::Null, cell)
     }
 
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
@@ -193,5 +195,21 @@ impl Chunk for JsonChunk<'_> {
         }
         out.fill(values.into_iter());
         Ok(true)
+    }
+}
+
+/// A value as a cell of a column.
+fn cell(value: &Value) -> Cell<'_> {
+    match value {
+        Value::Null => Cell::Null,
+        Value::Bool(value) => Cell::Bool(*value),
+        Value::String(text) => Cell::Text(text),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(value), _) => Cell::Integer(value),
+            (None, Some(value)) => Cell::from_float(value),
+            (None, None) => Cell::Other(number.to_string()),
+        },
+        Value::Array(values) => Cell::list(values.iter().map(cell)),
+        Value::Object(_) => Cell::Other(value.to_string()),
     }
 }

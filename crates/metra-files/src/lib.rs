@@ -35,6 +35,7 @@ mod error;
 mod feather_blocks;
 mod fusion;
 mod json_lines;
+mod label_sets;
 mod lines;
 mod npy;
 mod npz;
@@ -59,6 +60,7 @@ pub use comparisons::{
 pub use element::ElementType;
 pub use error::{Error, Place, Result};
 pub use fusion::{FusionOrigin, NamedFusion, read_fusion, write_fusion};
+pub use label_sets::label_sets;
 pub use read::read_table;
 pub use splits::read_splits;
 pub use table::{Filter, MissingValues, NarrowingRule, ReadProgress, Table, TableOptions};

@@ -172,7 +172,7 @@ fn lines(path: &Path) -> Result<Column> {
     let mut builder = ColumnBuilder::default();
     for (index, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(|e| Error::io(path, e))?;
-        if !builder.try_push(&Cell::from_field(line.trim())) {
+        if builder.try_push(&Cell::from_field(line.trim())).is_err() {
             let place = Place::Line(index as u64 + 1);
             return Err(Error::row(
                 path,
@@ -225,7 +225,7 @@ fn values(path: &Path) -> Result<Column> {
                 }
             },
         };
-        if !builder.try_push(&cell) {
+        if builder.try_push(&cell).is_err() {
             return Err(Error::row(path, Place::Row(row), "expected a whole number"));
         }
     }
@@ -250,7 +250,7 @@ fn texts(path: &Path, header: &Header, len: u64) -> Result<Column> {
                 text.push(char::from_u32(code).ok_or_else(|| bad("expected a text"))?);
             }
         }
-        if !builder.try_push(&Cell::from_field(text.trim())) {
+        if builder.try_push(&Cell::from_field(text.trim())).is_err() {
             return Err(bad("expected a text, but it is empty"));
         }
     }

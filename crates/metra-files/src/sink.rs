@@ -327,9 +327,9 @@ impl<'a> Pass<'a> {
         }
         for (index, name) in self.options.columns.iter().enumerate() {
             let cell = chunk.cell(index, row);
-            if !self.columns[index].try_push(&cell) {
+            if let Err(expected) = self.columns[index].try_push(&cell) {
                 let found = cell.text().unwrap_or_default();
-                let problem = format!("expected a whole number or a text, but found {found}");
+                let problem = format!("expected {expected}, but found {found}");
                 let (path, place) = (self.source.path(), self.source.place(number));
                 return Err(Error::cell(path, place, name, problem));
             }

@@ -199,7 +199,9 @@ impl Table {
                 distinct.len() == values.len()
             }
             // Every text is held once.
-            Column::Text { names, of } => names.len() == of.len(),
+            Column::Text { names, of } | Column::Lists { lists: names, of } => {
+                names.len() == of.len()
+            }
         };
         match is_unique {
             true => Ok(()),

@@ -260,7 +260,7 @@ impl<'a> ParquetVectorWriter<'a> {
             }
             let kind = match column {
                 Column::Integers(_) => DataType::Int64,
-                Column::Text { .. } => DataType::Utf8,
+                Column::Text { .. } | Column::Lists { .. } => DataType::Utf8,
             };
             fields.push(Field::new(*name, kind, false));
         }
@@ -322,9 +322,11 @@ impl<'a> ParquetVectorWriter<'a> {
                 Column::Integers(values) => {
                     Arc::new(Int64Array::from(values[range.clone()].to_vec()))
                 }
-                Column::Text { names, of } => Arc::new(StringArray::from_iter_values(
-                    of[range.clone()].iter().map(|name| &names[*name as usize]),
-                )),
+                Column::Text { names, of } | Column::Lists { lists: names, of } => {
+                    Arc::new(StringArray::from_iter_values(
+                        of[range.clone()].iter().map(|name| &names[*name as usize]),
+                    ))
+                }
             });
         }
         let (numbers, scales) = split(bytes, layout);

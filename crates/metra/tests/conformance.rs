@@ -154,6 +154,25 @@ fn by_labels(set: &LabelledVectors) -> Supervision {
     Supervision::labels(Labels::from_numbers(&set.classes).unwrap())
 }
 
+#[test]
+fn rankers_learn_from_several_labels_per_row() {
+    for (name, settings, closed_form) in [
+        ("warca", WARCA, false),
+        ("supcon", IN_BATCH, false),
+        ("slr", &[("rank", "4"), ("iterations", "3")][..], true),
+        ("qwise", &[("count", "1500")][..], false),
+    ] {
+        let learner = || Ok(build(name, settings));
+        let case = Case {
+            learner: &learner,
+            supervision: SupervisionCase::LabelSets,
+            learns: true,
+            closed_form,
+        };
+        assert_eq!(broken(&case), Vec::<String>::new(), "{name}");
+    }
+}
+
 /// What else a learner is said to learn from must work as well.
 #[test]
 fn qwise_learns_from_every_kind_of_comparison() {

@@ -8,6 +8,7 @@ mod claims;
 mod data;
 mod fusion;
 mod headline;
+mod label_sets;
 mod migration;
 mod peers;
 mod prose;
@@ -65,6 +66,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         ("docs/results/claims.md", claims::page(root, &data)?),
         ("docs/results/recorded.md", recorded::page(&data)?),
         ("docs/results/fusion.md", fusion::page(&data)?),
+        ("docs/results/label_sets.md", label_sets::page(&data)?),
         ("docs/results/migration.md", migration::page(&data)?),
         ("docs/results/warm_start.md", warm_start::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),

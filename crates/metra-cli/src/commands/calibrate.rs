@@ -129,7 +129,7 @@ impl Calibrate {
             model.chain.space(),
             queries.as_ref().map(|q| q.corpus()),
             items.corpus(),
-            &labels,
+            labels,
             &rates,
             &bootstrap,
         )?;

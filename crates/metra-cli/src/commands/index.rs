@@ -112,6 +112,7 @@ impl Index {
         };
         let rule = NarrowingRule::of(model.narrowing.as_ref());
         let items = load(&self.items, &self.columns, &[], &self.filters, rule, common)?;
+        let labels = items.one_label()?;
         let groups = model_groups(&model, &items)?;
         let rows = items.table.corpus.len();
         let all = writer.rows() + rows;
@@ -134,7 +135,6 @@ impl Index {
         // Row numbers of the whole file are names as well where rows were left out.
         let named = self.columns.id.is_some() || items.table.rows.is_some();
         let ids = (0..rows).map(|row| row_name(&items, &self.columns, row));
-        let labels = items.labels.as_ref();
         let labels = labels.map(|labels| labels.of().iter().map(|class| labels.name(*class)));
         match &former {
             None => {

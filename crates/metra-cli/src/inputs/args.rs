@@ -1,8 +1,9 @@
 //! Arguments that name files of vectors, their columns and what is similar in them.
 
 use clap::Args;
+use metra::supervision::SharedLabels;
 use metra_files::{Filter, MissingValues};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which columns hold what.
 #[derive(Args, Clone, Default)]
@@ -11,9 +12,30 @@ pub(crate) struct Columns {
     /// pattern emb_*, or the prefix of numbered columns
     #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) vector: Option<String>,
-    /// Column of class labels (with npy: a file of labels, .npy or one per line)
+    /// Column of class labels (with npy: a file of labels, .npy or one per line). Several per row: a column of lists,
+    /// or several columns, comma-separated
     #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) label: Option<String>,
+    /// What stands between the labels of a row, where --label names texts such as `red|wool`
+    #[arg(
+        help_heading = "Data",
+        long,
+        value_name = "TEXT",
+        requires = "label",
+        hide_short_help = true
+    )]
+    pub(crate) label_separator: Option<String>,
+    /// How relevant rows with several labels are to each other: by the number of labels that they share, or by
+    /// their share of all labels of both
+    #[arg(
+        help_heading = "Data",
+        long,
+        value_name = "RULE",
+        requires = "label",
+        default_value_t,
+        hide_short_help = true
+    )]
+    pub(crate) label_grade: SharedLabels,
     /// Column of the camera or session a vector comes from (with npy: a file)
     #[arg(
         help_heading = "Data",
@@ -34,6 +56,42 @@ pub(crate) struct Columns {
         hide_short_help = true
     )]
     pub(crate) missing: MissingValues,
+}
+
+impl Columns {
+    /// The columns of labels, or the one file of them.
+    pub(crate) fn labels(&self) -> anyhow::Result<Vec<&str>> {
+        anyhow::ensure!(
+            self.label_separator.as_deref() != Some(""),
+            "--label-separator must not be empty"
+        );
+        let Some(given) = self.label.as_deref() else {
+            return Ok(Vec::new());
+        };
+        if Path::new(given).is_file() {
+            return Ok(vec![given]);
+        }
+        let names: Vec<&str> = given.split(',').map(str::trim).collect();
+        let is_twice = |at: usize| names[..at].contains(&names[at]);
+        anyhow::ensure!(
+            !names.contains(&"") && !(0..names.len()).any(is_twice),
+            "--label {given}: expected different names of columns between the commas"
+        );
+        Ok(names)
+    }
+
+    /// An error where rows may have several labels, which a cluster does not read.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn refuse_label_sets(&self) -> anyhow::Result<()> {
+        let is_plain = self.label_separator.is_none()
+            && self.label_grade == SharedLabels::default()
+            && self.labels()?.len() < 2;
+        anyhow::ensure!(
+            is_plain,
+            "--cluster reads one label per row: name one column"
+        );
+        Ok(())
+    }
 }
 
 /// Queries and items apart, with judgements between them.

@@ -128,6 +128,7 @@ impl Input<'_> {
         };
         match data.supervision() {
             Supervision::Labels(labels) => labelled(labels),
+            Supervision::LabelSets(_) => format!("{shape}, {}", data.supervision().describe()),
             Supervision::Judgements(judgements) => {
                 format!(
                     "{shape} items, {} queries, {} relevant pairs",

@@ -4,20 +4,35 @@ use super::args::{Columns, QrelsArgs};
 use crate::args::Common;
 use crate::interrupt;
 use crate::progress::{Reporter, warn_once};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use metra::Dataset;
 use metra::data::{Groups, RowId, SplitKind};
 use metra::experiment::Protocol;
 use metra::model::{Embedded, Model, Side, embed_corpus};
-use metra::supervision::{Labels, Supervision};
-use metra_files::{Filter, NarrowingRule, Table, TableOptions, read_table};
+use metra::supervision::{LabelSets, Labels, SharedLabels, Supervision};
+use metra_files::{Column, Filter, NarrowingRule, Table, TableOptions, label_sets, read_table};
 use std::path::Path;
 
 /// One file of vectors with the columns asked for.
 pub(crate) struct Loaded {
     pub(crate) table: Table,
+    /// The label of every row.
     pub(crate) labels: Option<Labels>,
+    /// The labels of every row, where it has several.
+    pub(crate) label_sets: Option<LabelSets>,
     pub(crate) groups: Option<Groups>,
+}
+
+impl Loaded {
+    /// The label of every row, where labels were read; an error where a row has several.
+    pub(crate) fn one_label(&self) -> Result<Option<&Labels>> {
+        ensure!(
+            self.label_sets.is_none(),
+            "{}: --label gives several labels per row, but one is needed here",
+            self.table.path.display()
+        );
+        Ok(self.labels.as_ref())
+    }
 }
 
 /// Read a file with its label and camera columns.
@@ -30,11 +45,10 @@ pub(crate) fn load(
     common: &Common,
 ) -> Result<Loaded> {
     let mut wanted: Vec<String> = Vec::new();
-    let named = [&columns.label, &columns.camera, &columns.id];
-    for name in named
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
+    let label_columns = columns.labels()?;
+    let named = [&columns.camera, &columns.id].into_iter().flatten();
+    for name in (label_columns.iter().copied())
+        .chain(named.map(String::as_str))
         .chain(extra.iter().copied())
     {
         if !wanted.iter().any(|w| w == name) {
@@ -58,10 +72,25 @@ pub(crate) fn load(
     for note in &table.notes {
         warn_once(format!("{}: {note}", path.display()));
     }
-    let labels = match &columns.label {
-        Some(name) => Some(table.column(name)?.to_labels()?),
-        None => None,
-    };
+    let (mut labels, mut several) = (None, None);
+    if !label_columns.is_empty() {
+        let found: Vec<(&str, &Column)> = (label_columns.iter())
+            .map(|name| Ok((*name, table.column(name)?)))
+            .collect::<Result<_>>()?;
+        several = label_sets(
+            &found,
+            columns.label_separator.as_deref(),
+            columns.label_grade,
+        )?;
+        if several.is_none() {
+            ensure!(
+                columns.label_grade == SharedLabels::default(),
+                "{}: --label-grade is for several labels per row, but --label gives one",
+                path.display()
+            );
+            labels = Some(found[0].1.to_labels()?);
+        }
+    }
     if let (Some(name), Some(labels)) = (&columns.label, &labels)
         && labels.len() >= 20
         && 3 * labels.singletons() > labels.len()
@@ -82,15 +111,15 @@ pub(crate) fn load(
         None => None,
     };
     // The labels hold all that their column said; of millions of rows one copy is enough.
-    if let Some(name) = &columns.label
-        && columns.id.as_ref() != Some(name)
-        && !extra.contains(&name.as_str())
-    {
-        table.columns.remove(name);
+    for name in label_columns {
+        if columns.id.as_deref() != Some(name) && !extra.contains(&name) {
+            table.columns.remove(name);
+        }
     }
     Ok(Loaded {
         table,
         labels,
+        label_sets: several,
         groups,
     })
 }
@@ -207,8 +236,11 @@ pub(crate) fn embed(
         .map_err(|e| in_file(e, loaded))
 }
 
-/// The name of a row's class, where classes were read.
+/// The name of a row's class, or those of its labels, where labels were read.
 pub(crate) fn label(loaded: &Loaded, row: RowId) -> Option<String> {
+    if let Some(sets) = &loaded.label_sets {
+        return Some(sets.labels_of(row).join(", "));
+    }
     let labels = loaded.labels.as_ref()?;
     let class = labels.of().get(row as usize)?;
     Some(labels.name(*class).to_owned())
@@ -228,9 +260,11 @@ pub(crate) fn split_names(
             .iter()
             .map(|class| labels.name(*class).to_owned())
             .collect(),
-        (SplitKind::Row, _, Some(_)) => (0..data.supervision().queries())
-            .map(|row| file_row(table, row).to_string())
-            .collect(),
+        (SplitKind::Row, _, Some(_)) | (SplitKind::Row, Supervision::LabelSets(_), _) => {
+            (0..data.supervision().queries())
+                .map(|row| file_row(table, row).to_string())
+                .collect()
+        }
         (SplitKind::Query, Supervision::Judgements(_), _) => {
             let id = columns
                 .id

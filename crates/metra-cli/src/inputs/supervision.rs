@@ -37,6 +37,7 @@ impl SupervisionInput<'_> {
         let items = &files.items;
         let mut builder = Dataset::builder(items.table.corpus.as_ref())
             .labels(items.labels.clone())
+            .label_sets(items.label_sets.clone())
             .groups(groups.0)
             .narrowing(items.table.narrowing.clone())
             .storage(common.storage())
@@ -56,7 +57,7 @@ impl SupervisionInput<'_> {
                 .quadruplets(lists.quadruplets);
         }
         if let Some(path) = self.orderings {
-            let found = read_orderings(path, &need_labels(items)?, items.table.filtered)?;
+            let found = read_orderings(path, need_labels(items)?, items.table.filtered)?;
             warn_left_out(path, found.unknown, "classes");
             builder = builder.orderings(found.orderings);
         }
@@ -76,9 +77,9 @@ impl SupervisionInput<'_> {
 }
 
 /// The labels, or what could be given instead.
-pub(crate) fn need_labels(loaded: &Loaded) -> Result<Labels> {
-    match &loaded.labels {
-        Some(labels) => Ok(labels.clone()),
+pub(crate) fn need_labels(loaded: &Loaded) -> Result<&Labels> {
+    match loaded.one_label()? {
+        Some(labels) => Ok(labels),
         None => bail!(
             "what is similar? name the column of class labels with --label, give --queries, \
              --items and --qrels, or say what is near with --pairs, --triplets or --quadruplets"
@@ -136,7 +137,7 @@ fn judgements(path: &Path, files: &Files, columns: &Columns) -> Result<Vec<Judge
     let id = columns.id.as_deref();
     let id = id.context("--id must name the column of ids that the judgements speak of")?;
     ensure!(
-        files.queries.is_some() || files.items.labels.is_none(),
+        files.queries.is_some() || columns.label.is_none(),
         "--label and --qrels both say what is relevant: give one of them"
     );
     let items = files.items.table.index(id)?;

@@ -18,6 +18,7 @@ mod habits;
 #[cfg(all(feature = "images", target_os = "linux"))]
 mod hostile;
 mod index;
+mod label_sets;
 mod leaks;
 mod migrate;
 #[cfg(feature = "images")]

@@ -241,8 +241,8 @@ fn lines_that_say_nothing_are_named() {
     );
     // What a method cannot learn from is said in words.
     let message = folder.refused("train x.parquet --triplets triplets.tsv --id id", &[]);
-    let expected = "warca needs labels, relevance judgements or similar pairs, but was given 720 \
-                    triplets of 240 rows";
+    let expected = "warca needs labels, several labels per row, relevance judgements or similar pairs, but \
+                    was given 720 triplets of 240 rows";
     assert!(message.contains(expected), "{message}");
     let message = folder.refused(
         "train x.parquet --triplets triplets.tsv --id id --method lda --rank 4",

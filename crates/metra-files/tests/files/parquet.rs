@@ -140,7 +140,7 @@ fn a_small_file_does_not_take_much_memory() {
     };
     let message = refusal(&path, &little);
     assert!(
-        message.contains("claim 20000000 values of vectors"),
+        message.contains("claim 20000000 values of lists"),
         "{message}"
     );
     // A width that no vector has.

@@ -3,13 +3,13 @@
 //! Relevance judgements come before comparisons, comparisons before orderings and a taxonomy of the
 //! classes, and these before plain labels. What is known of the classes beside comparisons, and a taxonomy beside
 //! orderings, is what rows are split and evaluated by, and what `qwise` can learn from as well
-//! (`class_weight`); beside judgements it would contradict them.
+//! (`class_weight`); beside judgements it would contradict them. Several labels per row stand alone.
 
 use super::Dataset;
 use crate::data::{CorpusRef, Groups, Interruptible, IntoCorpus, Narrowing, RowId, Storage};
 use crate::supervision::{
-    ClassOrdering, Comparisons, Judgement, Judgements, Labels, Orderings, Quadruplet, Supervision,
-    Taxonomy, Tree,
+    ClassOrdering, Comparisons, Judgement, Judgements, LabelSets, Labels, Orderings, Quadruplet,
+    Supervision, Taxonomy, Tree,
 };
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -22,6 +22,7 @@ pub struct DatasetBuilder<'a> {
     queries: Option<Result<CorpusRef<'a>>>,
     query_groups: Option<Groups>,
     labels: Option<Labels>,
+    label_sets: Option<LabelSets>,
     judgements: Option<Vec<Judgement>>,
     pairs: Option<[Vec<[RowId; 2]>; 2]>,
     triplets: Option<Vec<[RowId; 3]>>,
@@ -48,6 +49,7 @@ impl<'a> DatasetBuilder<'a> {
             queries: None,
             query_groups: None,
             labels: None,
+            label_sets: None,
             judgements: None,
             pairs: None,
             triplets: None,
@@ -81,6 +83,12 @@ impl<'a> DatasetBuilder<'a> {
     /// The class of every item: items of one class are relevant to each other.
     pub fn labels(mut self, labels: impl Into<Option<Labels>>) -> Self {
         self.labels = labels.into();
+        self
+    }
+
+    /// The labels of every item, of which it has several: items that share one are relevant to each other.
+    pub fn label_sets(mut self, sets: impl Into<Option<LabelSets>>) -> Self {
+        self.label_sets = sets.into();
         self
     }
 
@@ -151,6 +159,19 @@ impl<'a> DatasetBuilder<'a> {
         }
         let is_compared =
             self.pairs.is_some() || self.triplets.is_some() || self.quadruplets.is_some();
+        let is_told_otherwise = is_compared
+            || queries.is_some()
+            || self.labels.is_some()
+            || self.judgements.is_some()
+            || self.orderings.is_some()
+            || self.tree.is_some();
+        if self.label_sets.is_some() && is_told_otherwise {
+            return Err(Error::Data(
+                "several labels per row say which rows are relevant to each other: expected no queries and no \
+                 other supervision beside them"
+                    .into(),
+            ));
+        }
         let needed = |labels: &Option<Labels>| match labels {
             Some(labels) => Ok(labels.clone()),
             None if is_compared => Err(Error::Data(
@@ -171,7 +192,9 @@ impl<'a> DatasetBuilder<'a> {
             classes.push(Supervision::Labels(labels));
         }
         let mut class_supervision = Vec::new();
-        let supervision = if let Some(lines) = self.judgements {
+        let supervision = if let Some(sets) = self.label_sets {
+            Supervision::LabelSets(sets)
+        } else if let Some(lines) = self.judgements {
             let told_twice = match classes.first() {
                 Some(Supervision::Labels(_)) => queries.is_none(),
                 found => found.is_some(),

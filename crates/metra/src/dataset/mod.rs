@@ -23,7 +23,7 @@ pub use builder::DatasetBuilder;
 
 use crate::data::{Corpus, CorpusRef, Groups, IntoCorpus, Narrowing, Storage, fingerprint};
 use crate::execute::digest;
-use crate::supervision::{Labels, Orderings, Relevance, Supervision, Tree};
+use crate::supervision::{Labels, Orderings, Relevance, Supervision, SupervisionKind, Tree};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -184,8 +184,8 @@ impl<'a> Dataset<'a> {
 
     /// The relevance that the supervision implies, or an error that says what a method needs.
     pub fn relevance(&self, method: &str) -> Result<&dyn Relevance> {
-        let needs = "labels, relevance judgements or similar pairs";
-        (self.supervision.relevance()).ok_or_else(|| self.unusable(method, needs))
+        let needs = || SupervisionKind::words(SupervisionKind::RELEVANCE);
+        (self.supervision.relevance()).ok_or_else(|| self.unusable(method, &needs()))
     }
 
     /// The labels that a method learns from, or an error that says that it needs them.
@@ -260,10 +260,15 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// What the bootstrap resamples: the identity of a row, or the query itself.
+    /// What the bootstrap resamples: the class of a row, its combination of labels where it has several, or the
+    /// query itself.
     pub(crate) fn cluster(&self, unit: u64) -> u64 {
-        match self.labels() {
-            Some(labels) => u64::from(labels.of()[unit as usize]),
+        let classes = match &*self.supervision {
+            Supervision::LabelSets(sets) => Some(sets.combinations()),
+            _ => self.labels(),
+        };
+        match classes {
+            Some(classes) => u64::from(classes.of()[unit as usize]),
             None => unit,
         }
     }

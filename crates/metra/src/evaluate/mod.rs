@@ -45,6 +45,7 @@ pub use significance::{
 };
 pub use single_shot::Direction;
 pub(crate) use single_shot::single_shot;
+pub(crate) use truth::SharingLabels;
 pub use truth::{
     AgainstGallery, Judged, LeaveOneOut, Qrels, QrelsOf, ReIdentification, Truth, matching_classes,
 };

@@ -7,7 +7,7 @@
 //! own camera and everything labelled −1, and keeps distractors.
 
 use crate::data::{Groups, RowId};
-use crate::supervision::{Judgements, Labels, Relevance};
+use crate::supervision::{Judgements, LabelSets, Labels, Relevance};
 use crate::{Error, Result};
 use std::collections::HashMap;
 
@@ -64,6 +64,59 @@ impl Truth for LeaveOneOut<'_> {
     fn judge(&self, query: usize, out: &mut Judged) {
         self.0.relevant(query as RowId, &mut out.relevant);
         out.excluded.push(query as RowId);
+    }
+}
+
+/// Rows that may share labels: the first ones are queries, against each other or against the rows that follow them.
+#[derive(Debug, Clone)]
+pub(crate) struct SharingLabels {
+    sets: LabelSets,
+    queries: usize,
+    first_item: RowId,
+}
+
+impl SharingLabels {
+    /// Every one of these rows against the others.
+    pub(crate) fn leave_one_out(sets: &LabelSets, rows: &[RowId]) -> Result<Self> {
+        Ok(SharingLabels {
+            sets: sets.select(rows)?,
+            queries: rows.len(),
+            first_item: 0,
+        })
+    }
+
+    /// Rows against others.
+    pub(crate) fn against(sets: &LabelSets, queries: &[RowId], items: &[RowId]) -> Result<Self> {
+        Ok(SharingLabels {
+            sets: sets.select(&[queries, items].concat())?,
+            queries: queries.len(),
+            first_item: queries.len() as RowId,
+        })
+    }
+}
+
+impl Truth for SharingLabels {
+    fn queries(&self) -> usize {
+        self.queries
+    }
+
+    fn items(&self) -> u64 {
+        Relevance::items(&self.sets) - self.first_item
+    }
+
+    fn cluster(&self, query: usize) -> u64 {
+        u64::from(self.sets.combinations().of()[query])
+    }
+
+    fn judge(&self, query: usize, out: &mut Judged) {
+        self.sets.relevant(query as RowId, &mut out.relevant);
+        out.relevant.retain(|(item, _)| *item >= self.first_item);
+        for (item, _) in &mut out.relevant {
+            *item -= self.first_item;
+        }
+        if self.first_item == 0 {
+            out.excluded.push(query as RowId);
+        }
     }
 }
 

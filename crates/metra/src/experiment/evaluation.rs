@@ -10,7 +10,7 @@ use crate::evaluate::{EvaluationOptions, evaluate, evaluate_reranked, evaluate_t
 use crate::linalg::RowBuf;
 use crate::model::{Chain, Embedding, Side, Space};
 use crate::search::two_stages::Stage;
-use crate::supervision::{Labels, Supervision};
+use crate::supervision::{Labels, Relevance, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -39,6 +39,14 @@ impl Dataset<'_> {
         if self.labels().is_some_and(|labels| labels.classes() < 2) {
             return Err(Error::Data(
                 "all rows are of one class, so that every answer is right: expected at least 2 classes"
+                    .into(),
+            ));
+        }
+        if let Supervision::LabelSets(sets) = self.supervision()
+            && sets.pairs() == sets.items() * (sets.items() - 1)
+        {
+            return Err(Error::Data(
+                "every two rows share a label, so that every answer is right: leave out what all rows have"
                     .into(),
             ));
         }
@@ -75,8 +83,8 @@ impl Dataset<'_> {
             Ok(())
         };
         match self.supervision() {
-            // Judgements and classes found exclude each other.
-            Supervision::Judgements(_) => {}
+            // Neither has a class to find.
+            Supervision::Judgements(_) | Supervision::LabelSets(_) => {}
             _ => {
                 let labels = self.evaluation_labels()?;
                 if let Protocol::Classify(classifier) = settings.protocol {

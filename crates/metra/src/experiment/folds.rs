@@ -67,10 +67,11 @@ pub(super) fn split_groups(
 ) -> Result<Vec<Vec<u64>>> {
     let labels = data.labels();
     Ok(match (kind, data.supervision(), labels) {
-        (HoldOut::Queries | HoldOut::Items, Supervision::Judgements(_), _) => {
-            let mut queries = units.to_vec();
-            stream.shuffle(&mut queries);
-            queries.into_iter().map(|query| vec![query]).collect()
+        (HoldOut::Queries | HoldOut::Items, Supervision::Judgements(_), _)
+        | (HoldOut::Rows, Supervision::LabelSets(_), _) => {
+            let mut shuffled = units.to_vec();
+            stream.shuffle(&mut shuffled);
+            shuffled.into_iter().map(|unit| vec![unit]).collect()
         }
         (HoldOut::Rows | HoldOut::Identities, _, Some(labels)) => {
             let mut classes: Vec<Vec<u64>> = vec![Vec::new(); labels.classes()];

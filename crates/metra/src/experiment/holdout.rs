@@ -57,11 +57,12 @@ impl FromStr for HoldOut {
 
 impl HoldOut {
     /// What fits the data set: queries with judgements, as [`HoldOut::for_labels`] says where rows
-    /// have labels, and none with comparisons alone: most of them would cross any split of rows,
+    /// have a label, rows where they have several, and none with comparisons alone: most of them would cross any split of rows,
     /// and nothing would say what is right for a held-out row.
     pub fn default_for(data: &Dataset<'_>) -> Self {
         match (data.supervision(), data.labels()) {
             (Supervision::Judgements(_), _) => HoldOut::Queries,
+            (Supervision::LabelSets(_), _) => HoldOut::Rows,
             (_, Some(labels)) => HoldOut::for_labels(labels),
             (_, None) => HoldOut::None,
         }
@@ -268,7 +269,8 @@ pub fn hold_out(
                 )
             }
         }
-        (HoldOut::Queries, Supervision::Judgements(_), _) => {
+        (HoldOut::Queries, Supervision::Judgements(_), _)
+        | (HoldOut::Rows, Supervision::LabelSets(_), _) => {
             let (kept, held) = positions(units.len() as u64, share, &mut stream);
             (pick(kept), pick(held))
         }
@@ -297,6 +299,7 @@ pub fn hold_out(
 pub(super) fn unfit(supervision: &Supervision, labels: Option<&Labels>, kind: HoldOut) -> Error {
     let expected = match (supervision, labels) {
         (Supervision::Judgements(_), _) => "queries, items or none with judgements",
+        (Supervision::LabelSets(_), _) => "rows or none with several labels per row",
         (_, Some(_)) => "identities, rows or none with labels",
         (_, None) => "none with pairs, triplets or quadruplets alone",
     };

@@ -219,6 +219,11 @@ pub fn check_protocol(data: &Dataset<'_>, protocol: Protocol) -> Result<()> {
         };
         return Err(Error::parameter("protocol", expected, protocol));
     }
+    let has_sets = matches!(data.supervision(), Supervision::LabelSets(_));
+    if has_sets && !matches!(protocol, Protocol::LeaveOneOut | Protocol::AgainstTraining) {
+        let expected = "leave-one-out or against-training with several labels per row";
+        return Err(Error::parameter("protocol", expected, protocol));
+    }
     if let Protocol::Classify(classifier) = protocol {
         classifier.check()?;
         if data.labels().is_none() {

@@ -7,7 +7,9 @@ use super::protocol::{EvaluationSettings, Protocol, no_camera};
 use crate::Result;
 use crate::data::{Corpus, Subset};
 use crate::dataset::Dataset;
-use crate::evaluate::{AgainstGallery, LeaveOneOut, QrelsOf, ReIdentification, Truth, single_shot};
+use crate::evaluate::{
+    AgainstGallery, LeaveOneOut, QrelsOf, ReIdentification, SharingLabels, Truth, single_shot,
+};
 use crate::model::{Embedding, Side};
 use crate::supervision::Supervision;
 
@@ -50,23 +52,28 @@ impl Dataset<'_> {
                 truth: &QrelsOf::new(judgements, units)?,
             });
         }
-        let labels = self.evaluation_labels()?;
-        let part_labels = labels.select(units)?;
         let embedded_queries = self.embed_items(chain, Side::Query, Some(units))?;
         if settings.protocol == Protocol::AgainstTraining {
             let items = self.embed_items(chain, Side::Item, Some(trained))?;
-            return visit(&RetrievalTask {
-                queries: &embedded_queries,
-                ids: units,
-                own: None,
-                items: &items,
-                item_ids: Some(trained),
-                truth: &AgainstGallery::new(&part_labels, &labels.select(trained)?),
-            });
+            let mut against_training = |truth: &dyn Truth| {
+                visit(&RetrievalTask {
+                    queries: &embedded_queries,
+                    ids: units,
+                    own: None,
+                    items: &items,
+                    item_ids: Some(trained),
+                    truth,
+                })
+            };
+            if let Supervision::LabelSets(sets) = self.supervision() {
+                return against_training(&SharingLabels::against(sets, units, trained)?);
+            }
+            let labels = self.evaluation_labels()?;
+            let (queries, gallery) = (labels.select(units)?, labels.select(trained)?);
+            return against_training(&AgainstGallery::new(&queries, &gallery));
         }
         // One map or two: the gallery goes through the map of items.
         let items = self.embed_items(chain, Side::Item, Some(units))?;
-        let cameras = self.item_groups().map(|g| g.select(units));
         let every: Vec<u64> = (0..units.len() as u64).collect();
         let mut each_against_the_others = |truth: &dyn Truth| {
             visit(&RetrievalTask {
@@ -78,6 +85,11 @@ impl Dataset<'_> {
                 truth,
             })
         };
+        if let Supervision::LabelSets(sets) = self.supervision() {
+            return each_against_the_others(&SharingLabels::leave_one_out(sets, units)?);
+        }
+        let part_labels = self.evaluation_labels()?.select(units)?;
+        let cameras = self.item_groups().map(|g| g.select(units));
         match settings.protocol {
             Protocol::SingleShot { repeats } => {
                 let unit_of = |rows: &[u64]| -> Vec<u64> {

@@ -71,6 +71,9 @@ impl Slicing {
                     false => ("relevant items", sizes(&within)),
                 }
             }
+            Supervision::LabelSets(sets) => {
+                ("relevant items", sizes(&|row| sets.relevant_count(row)))
+            }
             _ => return None,
         };
         Self::by_size(by, &sizes)

@@ -4,6 +4,7 @@ use super::definition::Experiment;
 use super::holdout::{HoldOut, Parts};
 use crate::dataset::Dataset;
 use crate::model::Model;
+use crate::supervision::{Relevance, Supervision};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 
@@ -80,8 +81,16 @@ fn keep_new(
     Ok(moved)
 }
 
-/// How many units have another one of their class among them, or all, where there are no classes.
+/// How many units have another one of their class, or with one of their labels, among them; all, where there are
+/// judgements.
 fn with_something_to_find(data: &Dataset<'_>, units: &[u64]) -> usize {
+    if let Supervision::LabelSets(sets) = data.supervision() {
+        // Labels of units that there are.
+        return sets.select(units).map_or(0, |part| {
+            let rows = 0..units.len() as u64;
+            rows.filter(|row| part.relevant_count(*row) > 0).count()
+        });
+    }
     let Some(labels) = data.labels() else {
         return units.len();
     };

@@ -1,4 +1,4 @@
-//! Supervision: labels, graded judgements between queries and items, pairs, triplets and
+//! Supervision: labels, one or several per row, graded judgements between queries and items, pairs, triplets and
 //! quadruplets, orderings of classes and class trees.
 //!
 //! Learners of ranking see [`Relevance`] only: uniform pairs without a list of pairs, and a test
@@ -9,6 +9,7 @@ pub mod clicks;
 mod comparisons;
 pub mod derive;
 mod judgements;
+mod label_sets;
 mod labels;
 mod orderings;
 mod relevance;
@@ -16,6 +17,7 @@ mod taxonomy;
 
 pub use comparisons::{Comparisons, Quadruplet};
 pub use judgements::{Judgement, Judgements};
+pub use label_sets::{LabelSets, SharedLabels};
 pub use labels::Labels;
 pub use orderings::{ClassOrdering, Orderings};
 pub use relevance::{Pool, Relevance};
@@ -30,6 +32,8 @@ use std::fmt;
 pub enum SupervisionKind {
     /// A class of every row.
     Labels,
+    /// Several labels of every row.
+    LabelSets,
     /// Relevance judgements of items for queries.
     Judgements,
     /// Pairs of similar rows.
@@ -48,6 +52,7 @@ impl fmt::Display for SupervisionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SupervisionKind::Labels => "labels",
+            SupervisionKind::LabelSets => "several labels per row",
             SupervisionKind::Judgements => "relevance judgements",
             SupervisionKind::SimilarPairs => "similar pairs",
             SupervisionKind::Triplets => "triplets",
@@ -60,8 +65,12 @@ impl fmt::Display for SupervisionKind {
 
 impl SupervisionKind {
     /// What implies which items are relevant to which queries.
-    pub(crate) const RELEVANCE: &'static [Self] =
-        &[Self::Labels, Self::Judgements, Self::SimilarPairs];
+    pub(crate) const RELEVANCE: &'static [Self] = &[
+        Self::Labels,
+        Self::LabelSets,
+        Self::Judgements,
+        Self::SimilarPairs,
+    ];
 
     /// Several in words: `labels, relevance judgements or similar pairs`, or `none (unsupervised)`.
     pub fn words(kinds: &[Self]) -> String {
@@ -79,6 +88,8 @@ impl SupervisionKind {
 pub enum Supervision {
     /// Rows of one corpus with a class each: same class is relevant.
     Labels(Labels),
+    /// Rows of one corpus with several labels each: rows that share one are relevant to each other.
+    LabelSets(LabelSets),
     /// Graded relevance of items to queries.
     Judgements(Judgements),
     /// Pairs, triplets and quadruplets of rows of one corpus.
@@ -104,6 +115,7 @@ impl Supervision {
     pub(crate) fn kinds(&self) -> Vec<SupervisionKind> {
         match self {
             Supervision::Labels(_) => vec![SupervisionKind::Labels],
+            Supervision::LabelSets(_) => vec![SupervisionKind::LabelSets],
             Supervision::Judgements(_) => vec![SupervisionKind::Judgements],
             Supervision::Orderings(_) => vec![SupervisionKind::Labels, SupervisionKind::Orderings],
             Supervision::Taxonomy(_) => vec![SupervisionKind::Labels, SupervisionKind::Taxonomy],
@@ -135,6 +147,7 @@ impl Supervision {
             Supervision::Judgements(judgements) => judgements.items(),
             Supervision::Comparisons(comparisons) => comparisons.rows(),
             Supervision::Labels(labels) => labels.len() as u64,
+            Supervision::LabelSets(sets) => Relevance::items(sets),
             Supervision::Orderings(orderings) => orderings.labels().len() as u64,
             Supervision::Taxonomy(taxonomy) => taxonomy.labels().len() as u64,
         }
@@ -152,18 +165,21 @@ impl Supervision {
     pub(crate) fn relevance(&self) -> Option<&dyn Relevance> {
         match self {
             Supervision::Judgements(judgements) => Some(judgements),
+            Supervision::LabelSets(sets) => Some(sets),
             Supervision::Comparisons(comparisons) => comparisons.relevance(),
             _ => self.as_labels().map(|labels| labels as &dyn Relevance),
         }
     }
 
-    /// The labels, where rows have classes.
+    /// The labels, where every row has one.
     pub(crate) fn as_labels(&self) -> Option<&Labels> {
         match self {
             Supervision::Labels(labels) => Some(labels),
             Supervision::Orderings(orderings) => Some(orderings.labels()),
             Supervision::Taxonomy(taxonomy) => Some(taxonomy.labels()),
-            Supervision::Judgements(_) | Supervision::Comparisons(_) => None,
+            Supervision::LabelSets(_)
+            | Supervision::Judgements(_)
+            | Supervision::Comparisons(_) => None,
         }
     }
 
@@ -171,6 +187,7 @@ impl Supervision {
     pub(crate) fn select(&self, rows: &[RowId]) -> Result<Self> {
         Ok(match self {
             Supervision::Labels(labels) => Supervision::Labels(labels.select(rows)?),
+            Supervision::LabelSets(sets) => Supervision::LabelSets(sets.select(rows)?),
             Supervision::Comparisons(comparisons) => {
                 Supervision::Comparisons(comparisons.select(rows)?)
             }
@@ -192,6 +209,12 @@ impl Supervision {
         };
         match self {
             Supervision::Labels(labels) => labelled(labels),
+            Supervision::LabelSets(sets) => format!(
+                "{:.1} labels per row of {} rows, {} labels in all",
+                sets.mean_size(),
+                sets.queries(),
+                sets.names().len()
+            ),
             Supervision::Judgements(judgements) => format!(
                 "relevance judgements: {} pairs of {} queries",
                 judgements.pairs(),
@@ -214,6 +237,7 @@ impl Supervision {
         let mut hasher = blake3::Hasher::new();
         match self {
             Supervision::Labels(labels) => labels.hash(&mut hasher),
+            Supervision::LabelSets(sets) => sets.hash(&mut hasher),
             Supervision::Judgements(judgements) => judgements.hash(&mut hasher),
             Supervision::Comparisons(comparisons) => comparisons.hash(&mut hasher),
             Supervision::Orderings(orderings) => orderings.hash(&mut hasher),

@@ -29,8 +29,8 @@ use crate::model::{Chain, Embedding, Map, Model, Origin, Side, Space, embed_corp
 use crate::random::Stream;
 use crate::search::top_k;
 use crate::supervision::{
-    ClassOrdering, Comparisons, Judgement, Judgements, Labels, Orderings, Relevance, Supervision,
-    Taxonomy, Tree, derive,
+    ClassOrdering, Comparisons, Judgement, Judgements, LabelSets, Labels, Orderings, Relevance,
+    SharedLabels, Supervision, Taxonomy, Tree, derive,
 };
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ use std::time::Duration;
 pub enum SupervisionCase {
     /// Class labels.
     Labels,
+    /// Two labels per row: its class, and one that it shares with the rows of another class.
+    LabelSets,
     /// Orderings of the classes by attributes.
     Orderings,
     /// A tree of the classes.
@@ -56,8 +58,9 @@ pub enum SupervisionCase {
 
 impl SupervisionCase {
     /// All kinds.
-    pub(crate) const ALL: [SupervisionCase; 6] = [
+    pub(crate) const ALL: [SupervisionCase; 7] = [
         SupervisionCase::Labels,
+        SupervisionCase::LabelSets,
         SupervisionCase::Orderings,
         SupervisionCase::Taxonomy,
         SupervisionCase::Pairs,
@@ -150,6 +153,12 @@ pub fn supervision(kind: SupervisionCase, classes: &[i64]) -> Result<Supervision
     };
     Ok(match kind {
         SupervisionCase::Labels => Supervision::Labels(labels),
+        SupervisionCase::LabelSets => {
+            let lists: Vec<Vec<String>> = (labels.names().iter().zip(0..))
+                .map(|(class, number)| vec![class.clone(), format!("pair {}", number / 2)])
+                .collect();
+            Supervision::LabelSets(LabelSets::new(&lists, labels.of(), SharedLabels::Number)?)
+        }
         SupervisionCase::Pairs => Supervision::Comparisons(pairs(&labels)?),
         SupervisionCase::Triplets => {
             Supervision::Comparisons(Comparisons::new(rows).with_triplets(&triplets(&labels))?)

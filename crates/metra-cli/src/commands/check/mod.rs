@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use metra::experiment::DataSummary;
 use metra::model::Chain;
+use metra::supervision::Supervision;
 use metra_files::{Filter, NarrowingRule};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -41,6 +42,9 @@ struct Report {
     dim: usize,
     element_type: String,
     notes: Vec<String>,
+    /// What is known of the labels, where rows have several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<String>,
     #[serde(flatten)]
     summary: DataSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,6 +81,8 @@ impl Check {
             dim: corpus.dim(),
             element_type: loaded.table.element_type.to_string(),
             notes: loaded.table.notes.clone(),
+            labels: (loaded.label_sets.as_ref())
+                .map(|sets| Supervision::LabelSets(sets.clone()).describe()),
             summary: DataSummary::new(corpus, loaded.labels.as_ref(), self.seed)?,
             agreement: Vec::new(),
         };
@@ -113,6 +119,9 @@ fn show(report: &Report) -> Result<()> {
         report.element_type
     );
     print::fact("vectors", &shape)?;
+    if let Some(labels) = &report.labels {
+        print::fact("labels", labels)?;
+    }
     let summary = &report.summary;
     let norms = &summary.norms;
     print::fact(

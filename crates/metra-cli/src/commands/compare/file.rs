@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use metra::evaluate::Measure;
 use metra::experiment::{Claim, ComparedMethod};
 use metra::pipeline::registry;
+use metra::supervision::SharedLabels;
 use metra::training::Recipe;
 use metra_files::MissingValues;
 use serde::Deserialize;
@@ -69,8 +70,12 @@ struct DataSection {
     vectors: Option<String>,
     /// Column of vectors.
     vector: Option<String>,
-    /// Column of class labels.
+    /// Column of class labels. Several per row: a column of lists, or several columns, comma-separated.
     label: Option<String>,
+    /// What stands between the labels of a row in a column of texts.
+    label_separator: Option<String>,
+    /// How relevant rows are that share labels: number (default) or share.
+    label_grade: Option<String>,
     /// Column of cameras or sessions.
     camera: Option<String>,
     /// Column of ids.
@@ -395,6 +400,11 @@ impl DataSection {
             columns: Columns {
                 vector: self.vector,
                 label: self.label,
+                label_separator: self.label_separator,
+                label_grade: match &self.label_grade {
+                    Some(text) => parsed("label-grade", text)?,
+                    None => SharedLabels::default(),
+                },
                 camera: self.camera,
                 id: self.id,
                 missing: match &self.missing {

@@ -135,11 +135,12 @@ impl Embed {
             return self.on_cluster(place, common);
         }
         let model = Model::load(&self.model)?;
-        let named = [&self.columns.id, &self.columns.label];
-        let named = named.into_iter().flatten().chain(&self.keep);
+        let named = (self.columns.id.as_deref().into_iter())
+            .chain(self.columns.labels()?)
+            .chain(self.keep.iter().map(String::as_str));
         let mut keep: Vec<&str> = Vec::new();
         for name in named {
-            if !keep.contains(&name.as_str()) {
+            if !keep.contains(&name) {
                 keep.push(name);
             }
         }

@@ -37,6 +37,7 @@ impl Eval {
         let Some(label) = &self.columns.label else {
             bail!("--cluster judges by classes: name their column with --label");
         };
+        self.columns.refuse_label_sets()?;
         ensure!(
             self.protocol.is_none() && self.splits.is_none() && self.rerank.is_none(),
             "--protocol, --splits and --rerank work on one machine"

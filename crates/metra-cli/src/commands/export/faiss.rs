@@ -110,8 +110,8 @@ impl Export {
 fn ids(loaded: &Loaded, column: &str) -> Result<Vec<i64>> {
     match loaded.table.column(column)? {
         Column::Integers(ids) => Ok(ids.clone()),
-        Column::Text { .. } => bail!(
-            "{}: column {column}: FAISS knows items by whole numbers, but these ids are texts; without --id \
+        Column::Text { .. } | Column::Lists { .. } => bail!(
+            "{}: column {column}: FAISS knows items by whole numbers, but these ids are not; without --id \
              items are known by the numbers of their rows",
             loaded.table.path.display()
         ),

@@ -32,6 +32,7 @@ impl Train {
         let Some(label) = &self.subject.columns.label else {
             bail!("--cluster learns from classes: name their column with --label");
         };
+        self.subject.columns.refuse_label_sets()?;
         let Some(output) = &self.output else {
             bail!("name the model file with -o");
         };

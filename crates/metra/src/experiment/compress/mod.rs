@@ -155,7 +155,7 @@ impl CompressSettings {
         recipe: &Recipe,
     ) -> Result<Vec<ComparedMethod>> {
         let usual: &[&str] = match supervision {
-            Supervision::Judgements(_) => &["adapter", "supcon"],
+            Supervision::Judgements(_) | Supervision::LabelSets(_) => &["adapter", "supcon"],
             _ => &["lda", "supcon"],
         };
         let methods = names.unwrap_or(usual).iter().map(|name| {

@@ -116,6 +116,7 @@ impl Method for Qwise {
         "Weights of columns or blocks, or a full matrix, from comparisons of pairs (quadruplets).";
     const NEEDS: &'static [SupervisionKind] = &[
         SupervisionKind::Labels,
+        SupervisionKind::LabelSets,
         SupervisionKind::Judgements,
         SupervisionKind::SimilarPairs,
         SupervisionKind::Triplets,

@@ -57,8 +57,11 @@ impl Method for SlrAdapter {
     const NAME: &'static str = "slr-adapter";
     const SUMMARY: &'static str =
         "Linear map for queries only, regularised towards the identity; items are unchanged.";
-    const NEEDS: &'static [SupervisionKind] =
-        &[SupervisionKind::Labels, SupervisionKind::Judgements];
+    const NEEDS: &'static [SupervisionKind] = &[
+        SupervisionKind::Labels,
+        SupervisionKind::LabelSets,
+        SupervisionKind::Judgements,
+    ];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.1", "0.3", "1"])];
 

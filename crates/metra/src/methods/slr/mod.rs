@@ -173,8 +173,11 @@ impl Method for Slr {
     const NAME: &'static str = "slr";
     const SUMMARY: &'static str =
         "Bilinear similarity by least-squares regression onto the relevance of all pairs.";
-    const NEEDS: &'static [SupervisionKind] =
-        &[SupervisionKind::Labels, SupervisionKind::Judgements];
+    const NEEDS: &'static [SupervisionKind] = &[
+        SupervisionKind::Labels,
+        SupervisionKind::LabelSets,
+        SupervisionKind::Judgements,
+    ];
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];
     // Sec. Experiments, and Alg. 3, which has no ridge, no mean and no constant.

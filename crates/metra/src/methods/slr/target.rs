@@ -5,6 +5,9 @@ use crate::data::RowId;
 use crate::supervision::Supervision;
 use crate::{Error, Result};
 
+/// Most relevant pairs of a sparse target: 2.4 GB, and the same again where it is turned round.
+const MOST_PAIRS: u64 = 300_000_000;
+
 /// The two thresholds δ₁ and δ₂ of Alg. 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Thresholds {
@@ -75,6 +78,20 @@ impl Target {
         if let Some(labels) = supervision.as_labels() {
             return Ok(Self::classes(labels.of().to_vec(), labels.of()));
         }
+        // Labels that many rows have make lists of nearly all pairs.
+        if relevance.pairs() > MOST_PAIRS {
+            return Err(Error::shape(
+                "relevant pairs, which are listed here",
+                format!(
+                    "at most {MOST_PAIRS}: take fewer rows, or leave out labels that most rows have"
+                ),
+                relevance.pairs(),
+            ));
+        }
+        let sets = match supervision {
+            Supervision::LabelSets(sets) => Some(sets),
+            _ => None,
+        };
         let within = relevance.within();
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         let mut found = Vec::new();
@@ -84,7 +101,9 @@ impl Target {
             if within {
                 // Supervision leaves a row itself out; eq. 2 has it with a target of 1.
                 let place = found.partition_point(|(item, _)| *item < query);
-                found.insert(place, (query, f32::NAN));
+                // Nothing shares more labels with a row than the row itself.
+                let own = sets.map_or(f32::NAN, |sets| sets.own_grade(query));
+                found.insert(place, (query, own));
             }
             columns.extend(found.iter().map(|(item, _)| *item as u32));
             values.extend(found.iter().map(|(_, grade)| *grade));
