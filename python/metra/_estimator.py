@@ -228,7 +228,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.seconds_ = found["seconds"]
         return self
 
-    @available_if(lambda self: self._starts_from_model)
+    @available_if(lambda self: self._starts_from_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, **given: Any) -> Self:
         """Go on learning, from what was learned before, if anything was.
 
