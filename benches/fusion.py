@@ -11,10 +11,6 @@ documents of every query. `metra fuse` deals the judged queries into five folds,
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ from typing import Any
 import bm25s
 import numpy as np
 import pyarrow.parquet as pq
-from text_vectors import measured_with, small_model, texts_of, vectors_of
+from text_vectors import answer, arguments, measured_with, small_model, texts_of, vectors_of, write_record
 
 SETS = ("scifact", "cranfield")
 SUMS = (("minilm", "bm25"), ("minilm", "wordllama"), ("minilm", "wordllama", "bm25"))
@@ -53,9 +49,8 @@ def write_run(path: Path, scores: np.ndarray, queries: list[str], items: list[st
                     run.write(f"{query} Q0 {items[item]} {rank} {row[item]:.9g} {path.stem}\n")
 
 
-def runs_of(name: str, folder: Path) -> Path:
+def runs_of(data: Path, name: str, folder: Path) -> Path:
     """The runs of a set, and its judgements."""
-    data = Path(os.environ["METRA_DATA"])
     queries, items = (pq.read_table(data / f"{name}_minilm_{part}.parquet") for part in ("queries", "docs"))
     ids = [[str(label) for label in table["label"].to_pylist()] for table in (queries, items)]
     texts = [texts_of(table) for table in (queries, items)]
@@ -99,27 +94,21 @@ def summary(name: str, parts: tuple[str, ...], found: list[dict[str, Any]]) -> d
 
 
 def main() -> None:
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    if "METRA_DATA" not in os.environ:
-        raise SystemExit("SciFact and Cranfield need the environment variable METRA_DATA")
-    metra, output = sys.argv[1:]
+    metra, data, output = arguments(__doc__)
     records = []
     with tempfile.TemporaryDirectory() as scratch:
         for name in SETS:
             folder = Path(scratch) / name
-            qrels = runs_of(name, folder)
+            qrels = runs_of(data, name, folder)
             for parts in SUMS:
                 found = []
                 for seed in SEEDS:
-                    command = [metra, "fuse", *(str(folder / f"{part}.run") for part in parts)]
-                    command += ["--qrels", str(qrels), "--seed", str(seed), "--json"]
-                    done = subprocess.run(command, check=True, capture_output=True, text=True)
-                    found.append(json.loads(done.stdout))
+                    runs = [folder / f"{part}.run" for part in parts]
+                    found.append(answer(metra, "fuse", *runs, "--qrels", qrels, "--seed", seed))
                 records.append(summary(name, parts, found))
                 print(records[-1]["name"], records[-1]["ndcg@10"], flush=True)
     record = {**measured_with(metra, "bm25s", "wordllama"), "results": records}
-    Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(output, record)
 
 
 if __name__ == "__main__":

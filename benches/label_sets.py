@@ -11,32 +11,20 @@ alone; the test rows ask for each other, and a sentence of the same intent (and 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from text_vectors import measured_with
+from text_vectors import answer, arguments, measured_with, write_record
 
 METHODS = ("warca", "supcon", "multi-similarity", "slr")
 SEEDS = 3
 LABELS = {"intents": "intent", "domains": "domain", "both": "intent,domain"}
 MEASURES = ("ndcg@10", "ndcg@100", "map", "p@1")
 TAXONOMY = Path(__file__).parent.parent / "examples" / "taxonomies" / "clinc150.tsv"
-
-
-def run(*arguments: object) -> dict[str, Any]:
-    command = [*map(str, arguments), "--json"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not done.stdout:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    return json.loads(done.stdout)
 
 
 def parts(data: Path, folder: Path) -> dict[str, Path]:
@@ -57,20 +45,16 @@ def parts(data: Path, folder: Path) -> dict[str, Path]:
 
 def judged(metra: str, model: Path, rows: Path, labels: str) -> dict[str, float]:
     measures = ",".join(MEASURES)
-    found = run(metra, "eval", model, rows, "--label", labels, "--measures", measures)
+    found = answer(metra, "eval", model, rows, "--label", labels, "--measures", measures)
     return {measure: found["measures"][measure] for measure in MEASURES}
 
 
 def main() -> None:
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    if "METRA_DATA" not in os.environ:
-        raise SystemExit("the data sets need the environment variable METRA_DATA")
-    metra, output = sys.argv[1:]
+    metra, data, output = arguments(__doc__)
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        rows = parts(Path(os.environ["METRA_DATA"]), folder)
+        rows = parts(data, folder)
         plain = {"name": "cosine of the vectors as they are", **judged(metra, Path("cosine"), rows["test"], LABELS["both"])}
         for method in METHODS:
             lines = []
@@ -79,13 +63,13 @@ def main() -> None:
                 for seed in range(1, SEEDS + 1):
                     model = folder / "model.safetensors"
                     options = ["--holdout", "none", "--score", "cosine", "--seed", seed]
-                    run(metra, "train", rows["train"], "--label", labels, "--method", method, *options, "-o", model)
+                    answer(metra, "train", rows["train"], "--label", labels, "--method", method, *options, "-o", model)
                     found.append(judged(metra, model, rows["test"], LABELS["both"]))
                 lines.append({"name": name, **{measure: round(mean(f[measure] for f in found), 6) for measure in MEASURES}})
             results.append({"name": method, "lines": lines})
             print(json.dumps(results[-1], indent=1), flush=True)
     record = {**measured_with(metra, "numpy"), "seeds": SEEDS, "plain": plain, "results": results}
-    Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(output, record)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,6 @@ of the items, drawn once.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from text_vectors import measured_with, small_model, texts_of, vectors_of
+from text_vectors import answer, arguments, measured_with, small_model, texts_of, vectors_of, write_record
 
 SAMPLE = 0.25
 
@@ -81,11 +77,8 @@ def sampled(path: Path, folder: Path, keep: np.ndarray) -> Path:
 
 
 def migrate(metra: str, pair: Pair, old: str, new: str, items: dict[str, Path]) -> dict[str, Any]:
-    command = [metra, "migrate", str(items[old]), str(items[new]), *pair.options, "--json"]
-    if pair.queries:
-        command += ["--old-queries", str(pair.queries[old]), "--new-queries", str(pair.queries[new])]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    queries = ["--old-queries", pair.queries[old], "--new-queries", pair.queries[new]] if pair.queries else []
+    return answer(metra, "migrate", items[old], items[new], *pair.options, *queries)
 
 
 def summary(found: dict[str, Any]) -> dict[str, Any]:
@@ -104,12 +97,7 @@ def summary(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    if "METRA_DATA" not in os.environ:
-        raise SystemExit("the data sets need the environment variable METRA_DATA")
-    metra, output = sys.argv[1:]
-    data = Path(os.environ["METRA_DATA"])
+    metra, data, output = arguments(__doc__)
     records = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -126,7 +114,7 @@ def main() -> None:
                 records.append({"name": f"{pair.name} {old} to {new}", "whole": whole, "sample": part})
                 print(records[-1]["name"], whole["means"], whole["choice"], part["choice"], flush=True)
     record = {**measured_with(metra, "wordllama"), "results": records}
-    Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(output, record)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,6 @@ compared with a model that was trained anew with all steps, on the validation ro
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import mean
@@ -23,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from text_vectors import measured_with
+from text_vectors import answer, arguments, measured_with, write_record
 
 METHODS = ("warca", "supcon")
 SEEDS = 5
@@ -55,14 +52,6 @@ class Study:
         pq.write_table(table, path)
         return path
 
-    def run(self, *arguments: object) -> dict[str, Any]:
-        command = [self.metra, *map(str, arguments), "--json"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        # The gate says by its exit code what it decided.
-        if not done.stdout:
-            raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-        return json.loads(done.stdout)
-
     def trained(self, name: str, rows: str, steps: int, settings: tuple[str, ...] = (), start: Path | None = None) -> Path:
         model = self.folder / f"{name}.safetensors"
         options = [option for setting in (f"steps={steps}", *settings) for option in ("--set", setting)]
@@ -71,13 +60,13 @@ class Study:
             options += ["--method", self.method]
         else:
             options += ["--from", start]
-        self.run("train", self.rows[rows], "--label", "label", *options, "-o", model)
+        answer(self.metra, "train", self.rows[rows], "--label", "label", *options, "-o", model)
         return model
 
     def compared(self, base: Path, candidate: Path) -> dict[str, Any]:
         """The gain in mAP over another model, on all validation rows and on those of old and of new intents."""
         models = ("--base", base, "--candidate", candidate)
-        found = self.run("gate", *models, "--data", self.validation, "--label", "label", "--slice", "kind")
+        found = answer(self.metra, "gate", *models, "--data", self.validation, "--label", "label", "--slice", "kind")
         slices = {part["value"]: part for part in found["slices"] if part["by"] == "kind"}
         return {"all": found["gain"], "old": slices["old"], "new": slices["new"]}
 
@@ -114,12 +103,8 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    if "METRA_DATA" not in os.environ:
-        raise SystemExit("the data sets need the environment variable METRA_DATA")
-    metra, output = sys.argv[1:]
-    table = pq.read_table(Path(os.environ["METRA_DATA"]) / "clinc150_minilm.parquet")
+    metra, data, output = arguments(__doc__)
+    table = pq.read_table(data / "clinc150_minilm.parquet")
     results = []
     for method in METHODS:
         draws = []
@@ -131,7 +116,7 @@ def main() -> None:
         results.append({"name": method, "steps": STEPS, "anew": round(mean(anew), 6), "lines": lines})
         print(json.dumps(results[-1], indent=1), flush=True)
     record = {**measured_with(metra, "numpy"), "draws": SEEDS, "results": results}
-    Path(output).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(output, record)
 
 
 if __name__ == "__main__":

@@ -52,20 +52,19 @@ fn joined(mut parts: Vec<Lists<'_>>) -> (Vec<Vec<String>>, Vec<u32>) {
     let rows = parts.first().map_or(0, |(_, of)| of.len());
     let mut index: HashMap<Vec<u32>, u32> = HashMap::new();
     let mut lists = Vec::new();
-    let number = (0..rows).map(|row| {
+    let number = |row: usize| {
         let values: Vec<u32> = parts.iter().map(|(_, of)| of[row]).collect();
-        let of_columns = || {
-            (parts.iter().zip(&values)).flat_map(|((own, _), value)| own[*value as usize].clone())
-        };
-        if let Some(known) = index.get(&values) {
-            return *known;
-        }
-        let list: Vec<String> = of_columns().collect();
-        lists.push(list);
-        index.insert(values, lists.len() as u32 - 1);
-        lists.len() as u32 - 1
-    });
-    let of = number.collect();
+        *index.entry(values).or_insert_with_key(|values| {
+            let columns = parts.iter().zip(values);
+            lists.push(
+                columns
+                    .flat_map(|((own, _), value)| own[*value as usize].clone())
+                    .collect(),
+            );
+            lists.len() as u32 - 1
+        })
+    };
+    let of = (0..rows).map(number).collect();
     (lists, of)
 }
 
