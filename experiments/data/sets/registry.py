@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import covertype, digits, people, pixels, scenes, texts
+from . import covertype, digits, genes, people, pixels, scenes, texts
 from .request import Request
 from .sources import Source
 
@@ -49,6 +49,7 @@ SETS: dict[str, DataSet] = {
     "viper_mdf76": DataSet((people.MDF,), people.viper_mdf76, ("viper_mdf76",), ("viper_mdf76.splits.json",)),
     "osr_gist": DataSet((scenes.SCENES,), scenes.osr_gist, ("osr_gist",), ("osr_gist.splits.json",)),
     "pubfig": DataSet((scenes.PUBFIG,), scenes.pubfig, ("pubfig",), ("pubfig.splits.json",)),
+    "yeast": DataSet((genes.MLR,), genes.build, ("yeast",), ("yeast.splits.json",)),
     "covertype15k": DataSet(
         (covertype.FOREST,), covertype.build, ("covertype15k",), ("covertype15k.splits.json",)
     ),

