@@ -15,7 +15,7 @@ pub(crate) const FOLDER: &str = "docs/results/data";
 const DIGITS: usize = 7;
 
 /// A comparison as it is published: without single queries and curves, which may tell of data that must not be.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Comparison {
     /// The commit that it was run at; `-dirty` behind it where files had been changed.
