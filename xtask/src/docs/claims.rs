@@ -2,7 +2,7 @@
 //! tests.
 
 use super::data::{Comparison, Data};
-use super::{PENDING, interval, prose, quotes};
+use super::{interval, prose, quotes};
 use crate::markdown::without_code_spans;
 
 use anyhow::{Context, Result, ensure};
@@ -59,15 +59,6 @@ enum State {
     Undecided,
     #[serde(rename = "not tried")]
     NotTried,
-}
-
-impl Other {
-    /// Whether it rests on a comparison that has not been run yet.
-    fn is_pending(&self) -> bool {
-        let name = |page: &String| page.strip_suffix(".md").map(str::to_owned);
-        let name = self.page.as_ref().and_then(name).unwrap_or_default();
-        PENDING.contains(&name.as_str())
-    }
 }
 
 impl State {
@@ -143,10 +134,7 @@ pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
             );
         }
         for other in others {
-            let is_pending = other.is_pending();
-            if !is_pending {
-                count(other.state);
-            }
+            count(other.state);
             let Other { claim, source, .. } = other;
             let why = quotes::updated(&other.why, data)
                 .with_context(|| format!("{OTHERS}: {paper}, {source}"))?;
@@ -157,13 +145,9 @@ pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
                 bare.join(", ")
             );
             let state = other.state.words();
-            let state = match is_pending {
-                true => format!("{state}, by an earlier build"),
-                false => state.to_owned(),
-            };
             let state = match &other.page {
                 Some(page) => format!("[{state}]({page})"),
-                None => state,
+                None => state.to_owned(),
             };
             writeln!(sections, "| {claim} | {source} | {state} | {why} |")?;
         }
@@ -186,13 +170,6 @@ pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
             write!(page, " {count} |")?;
         }
         page.push('\n');
-    }
-    if !PENDING.is_empty() {
-        let pending = PENDING.join(", ");
-        writeln!(
-            page,
-            "\nNot counted are claims about comparisons that the build of these results has not run yet: {pending}."
-        )?;
     }
     Ok(page + &sections)
 }

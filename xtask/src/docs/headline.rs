@@ -2,7 +2,7 @@
 //! and where everything else is.
 
 use super::data::{Comparison, Data};
-use super::{PENDING, interval, peers};
+use super::{interval, peers};
 
 use anyhow::{Context, Result};
 use metra::experiment::compare::{Evidence, Gain, Line, Results};
@@ -344,18 +344,10 @@ fn comparisons(page: &mut String, data: &Data) -> Result<()> {
             ))
         )?;
     }
-    if !PENDING.is_empty() {
-        writeln!(
-            page,
-            "\nNot run yet by the build of these results, so that their pages, where there are any, and what guides quote of \
-             them are of an earlier one: {}.",
-            PENDING.join(", ")
-        )?;
-    }
     let first = data.comparisons.values().next().context("comparisons")?;
     writeln!(
         page,
-        "\nAll of one build (digest of the library's sources {}); together they took {:.1} CPU hours on {}.",
+        "\nAll comparisons are of one build (digest of the library's sources {}); together they took {:.1} CPU hours on {}.",
         first.results.code_digest,
         cpu / 3600.0,
         first.cpu
@@ -413,11 +405,7 @@ mod tests {
         let data = data();
         for task in TASKS {
             let known = data.comparisons.contains_key(task.comparison);
-            assert!(
-                known || PENDING.contains(&task.comparison),
-                "{}",
-                task.comparison
-            );
+            assert!(known, "{}", task.comparison);
         }
     }
 }

@@ -13,7 +13,6 @@
 //!
 //! The numbers in the text are replaced in order, each in the form that it has: sign, leading zero, decimals, per cent.
 
-use super::PENDING;
 use super::data::{Comparison, Data};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -35,15 +34,10 @@ pub(super) fn updated(line: &str, data: &Data) -> Result<String> {
     while let Some(link) = next(rest) {
         out.push_str(&rest[..link.text_start]);
         let text = &rest[link.text_start..link.text_end];
-        let source = link.title.split(": ").next().unwrap_or_default();
-        if PENDING.contains(&source) {
-            out.push_str(text);
-        } else {
-            let text = find(link.title, text, data)
-                .and_then(|values| replaced(text, &values))
-                .with_context(|| format!("\"{}\"", link.title))?;
-            out.push_str(&text);
-        }
+        let text = find(link.title, text, data)
+            .and_then(|values| replaced(text, &values))
+            .with_context(|| format!("\"{}\"", link.title))?;
+        out.push_str(&text);
         out.push_str(&rest[link.text_end..link.end]);
         rest = &rest[link.end..];
     }
