@@ -156,7 +156,7 @@ pub(super) fn page(root: &Path, data: &Data) -> Result<String> {
         "# Claims of the papers\n\n\
          What the four papers say about the order of methods, and what came of it here. A claim is reproduced where the \
          paired 95 % interval of the difference lies above 0, not reproduced where it lies below, and undecided where it \
-         holds 0. Features of most sets were computed anew ([data](../../experiments/data/README.md)), so orders and gains \
+         contains 0. Features of most sets were computed anew ([data](../../experiments/data/README.md)), so orders and gains \
          are held against the papers, not single figures. Where settings were settled after test parts had been seen, \
          the same comparison on newly drawn parts of the same rows stands beside it. Where two comparisons judge a claim on \
          the same rows, that of more queries counts. What is no order of two methods was \
