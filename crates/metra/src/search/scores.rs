@@ -250,12 +250,59 @@ impl<'a> Items<'a> {
                 Par::Seq,
             );
         }
+        self.check_finite(queries, tiles.start * TILE, width, out)
+    }
+
+    /// What [`Items::products`] gives for one tile and the queries alone, up to rounding. A lone query is read against the items at the
+    /// speed of memory, where a product of matrices takes as long as for `QUERY_STEP` queries.
+    pub(super) fn products_one_by_one(
+        &self,
+        queries: &QueryBlock,
+        tile: usize,
+        buffer: &mut RowBuf,
+        out: &mut Vec<f32>,
+    ) -> Result<()> {
+        out.clear();
+        out.resize(queries.ids.len() * TILE, 0.0);
+        let asking = queries.rows.rows();
+        let queries_and_rows = asking.iter().zip(out.chunks_exact_mut(TILE));
+        match &self.kept {
+            Some(kept) => {
+                let size = TILE * self.dim();
+                let columns = &kept[tile * size..(tile + 1) * size];
+                for (query, row) in queries_and_rows {
+                    products_by_column(query, columns, self.factor(), row);
+                }
+            }
+            None => {
+                let items = self.rows(tile, buffer)?;
+                for (query, row) in queries_and_rows {
+                    match self.space {
+                        Space::Blocks { size } => {
+                            let target = MatMut::from_row_major_slice_mut(row, 1, TILE);
+                            block_scores(Rows::new(query, self.dim())?, items, size, target);
+                        }
+                        _ => products_by_row(query, items, self.factor(), row),
+                    }
+                }
+            }
+        }
+        self.check_finite(queries, tile * TILE, TILE, out)
+    }
+
+    /// Refuse scores that are not finite: products of the items from `start`, `width` for each query.
+    fn check_finite(
+        &self,
+        queries: &QueryBlock,
+        start: usize,
+        width: usize,
+        products: &[f32],
+    ) -> Result<()> {
         if self.is_safe(queries) {
             return Ok(());
         }
-        let start = tiles.start * TILE;
         let offsets = self.offsets(start..self.len().min(start + width));
-        for (row, query) in out.chunks_exact(width).zip(&queries.ids) {
+        for (row, query) in products.chunks_exact(width).zip(&queries.ids) {
             for (place, (product, offset)) in row.iter().zip(offsets).enumerate() {
                 if !(product + offset).is_finite() {
                     return Err(Error::Score {
@@ -458,6 +505,63 @@ fn block_scores(queries: Rows<'_>, items: Rows<'_>, size: u32, mut out: MatMut<'
                 for (column, item) in items.iter().enumerate() {
                     out[(row, column)] = block_distance(query, item, size as usize);
                 }
+            }
+        },
+    );
+}
+
+/// Columns of items that are added up at a time.
+const COLUMNS: usize = 4;
+
+/// Products of a query with a tile that has an item in every column; `out` is 0. All items are summed up in the same order.
+fn products_by_column(query: &[f32], columns: &[f32], factor: f32, out: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let parts = query.chunks(COLUMNS);
+            for (part, columns) in parts.zip(columns.chunks(COLUMNS * TILE)) {
+                match *part {
+                    [a, b, c, d] => {
+                        let [a, b, c, d] = [a, b, c, d].map(|value| factor * value);
+                        let (first, rest) = columns.split_at(TILE);
+                        let (second, rest) = rest.split_at(TILE);
+                        let (third, fourth) = rest.split_at(TILE);
+                        let pairs = first.iter().zip(second).zip(third.iter().zip(fourth));
+                        for (sum, ((x, y), (z, w))) in out.iter_mut().zip(pairs) {
+                            *sum += (a * x + b * y) + (c * z + d * w);
+                        }
+                    }
+                    _ => {
+                        for (value, column) in part.iter().zip(columns.chunks_exact(TILE)) {
+                            for (sum, item) in out.iter_mut().zip(column) {
+                                *sum += factor * value * item;
+                            }
+                        }
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Products of a query with a tile that has an item in every row. All items are summed up in the same order.
+fn products_by_row(query: &[f32], items: Rows<'_>, factor: f32, out: &mut [f32]) {
+    const LANES: usize = 32;
+    vectorized(
+        #[inline(always)]
+        || {
+            for (target, item) in out.iter_mut().zip(items.iter()) {
+                let mut sums = [0.0_f32; LANES];
+                let (a, b) = (query.chunks_exact(LANES), item.chunks_exact(LANES));
+                let rest: f32 = (a.remainder().iter().zip(b.remainder()))
+                    .map(|(a, b)| a * b)
+                    .sum();
+                for (a, b) in a.zip(b) {
+                    for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+                        *sum += a * b;
+                    }
+                }
+                *target = factor * (sums.iter().sum::<f32>() + rest);
             }
         },
     );

@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// Queries in a block. Fixed, so that results do not depend on the number of threads.
 const QUERIES: usize = 128;
 
+/// Up to so many queries, each by itself is quicker than a product of matrices. What is found is put into the order of scores in f64
+/// either way, so that a query finds the same alone and among others.
+const FEW: usize = 3;
+
 /// Scores looked at with one comparison.
 const LOOK: usize = 32;
 
@@ -160,7 +164,10 @@ fn search_block(
     let mut passed = [0_u32; STRETCH];
     for tile in 0..items.tiles() {
         go_on()?;
-        items.products(queries, tile..tile + 1, &mut buffer, &mut tile_scores)?;
+        match queries.ids().len() <= FEW {
+            true => items.products_one_by_one(queries, tile, &mut buffer, &mut tile_scores)?,
+            false => items.products(queries, tile..tile + 1, &mut buffer, &mut tile_scores)?,
+        }
         let len = TILE.min(items.len() - tile * TILE);
         let offsets = items.offsets(tile * TILE..tile * TILE + len);
         let rows = tile_scores.chunks_exact_mut(TILE);

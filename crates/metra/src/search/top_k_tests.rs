@@ -168,6 +168,33 @@ fn equal_rows_tie_wherever_they_lie() {
 }
 
 #[test]
+fn a_query_finds_the_same_alone_and_among_others() {
+    for dim in [4, 37, 70] {
+        let (items, queries) = (random(2051, dim, 5, 1.0, 1.0), random(40, dim, 6, 1.0, 1.0));
+        let every: Vec<u64> = (0..items.len()).collect();
+        // Items in memory are read where they lie, and others tile by tile.
+        let parts: [&dyn Corpus; 2] = [&items, &Subset::new(&items, every).unwrap()];
+        for (space, items) in (Space::ALL.into_iter())
+            .chain([Space::Blocks { size: dim as u32 }])
+            .flat_map(|space| parts.map(|items| (space, items)))
+        {
+            let together = top_k(space, &queries, items, 12, false).unwrap();
+            let mut start = 0;
+            for count in [1, 2, FEW as u64, FEW as u64 + 1] {
+                let few = Subset::new(&queries, (start..start + count).collect()).unwrap();
+                let found = top_k(space, &few, items, 12, false).unwrap();
+                for query in 0..count {
+                    let (own, shared) = (query as usize, (start + query) as usize);
+                    assert_eq!(found.ids_of(own), together.ids_of(shared), "{space} {dim}");
+                    assert_eq!(found.scores_of(own), together.scores_of(shared));
+                }
+                start += count;
+            }
+        }
+    }
+}
+
+#[test]
 fn self_is_dropped_by_row_number() {
     // Rows 0 and 1 are equal: row 1 is still a neighbour of row 0, at distance 0. The mean is 2, a
     // whole number, so that distances are exact.
