@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+const OVERLOADED: &str = "overloaded";
+
 /// Why a request is not served.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
@@ -108,8 +110,13 @@ impl Refusal {
     pub(crate) fn overloaded(message: impl Into<String>) -> Self {
         Refusal {
             retry_after: Some(1),
-            ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+            ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, message)
         }
+    }
+
+    /// Whether it is for overload.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.code == OVERLOADED
     }
 
     /// The server is about to stop.
