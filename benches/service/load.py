@@ -9,14 +9,18 @@ import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 JSON, BINARY = "application/json", "application/octet-stream"
+# Of measurements that are repeated in turns.
+ROUNDS = 4
 
 
 class Cores:
@@ -149,14 +153,35 @@ def capacity(server, cores, path, *, body, kind=JSON, seconds, connections=16, s
     return found
 
 
-def at_shares(server, cores, path, found, *, body, kind=JSON, seconds, connections=64, shares=(0.5, 0.9)) -> dict:
-    """Latency at shares of a capacity."""
-    loads = {}
-    for share in shares:
-        rate = share * found["capacity"]
-        settings = {"body": body, "kind": kind, "seconds": seconds, "connections": connections, "rate": rate}
-        loads[f"{share:.0%}"] = run(server, cores, path, **settings)
-    return loads
+def at_shares(server, cores, path, *, body, kind=JSON, seconds, asking=16, shares=(0.5, 0.9)) -> dict:
+    """Latency at shares of the capacity, as medians of rounds. Each round measures the capacity anew, with `asking` connections: what other
+    guests take of a shared machine changes within a minute, and nine tenths of what it once could do may be more than it can."""
+    each = {"body": body, "kind": kind, "seconds": seconds / ROUNDS}
+    rounds = {f"{share:.0%}": [] for share in shares}
+    for _ in range(ROUNDS):
+        full = capacity(server, cores, path, **each, connections=asking)["capacity"]
+        for share, loads in zip(shares, rounds.values()):
+            loads.append(run(server, cores, path, **each, connections=64, rate=share * full))
+    return {name: middle(loads) for name, loads in rounds.items()}
+
+
+def middle(loads: list[dict]) -> dict:
+    """Several loads of one kind as one: medians, and the least and the greatest percentiles."""
+
+    def values(group: str, name: str) -> list[float]:
+        return [load[group][name] for load in loads if load[group][name] is not None]
+
+    percentiles = {name: values("milliseconds", name) for name in loads[0]["milliseconds"]}
+    return {
+        "seconds": sum(load["seconds"] for load in loads),
+        "asked_per_second": statistics.median(load["asked_per_second"] for load in loads),
+        "answers_per_second": statistics.median(load["answers_per_second"] for load in loads),
+        "statuses": dict(sum((Counter(load["statuses"]) for load in loads), Counter())),
+        "errors": dict(sum((Counter(load["errors"]) for load in loads), Counter())),
+        "milliseconds": {name: statistics.median(found) if found else None for name, found in percentiles.items()},
+        "range": {name: [min(found), max(found)] if found else None for name, found in percentiles.items()},
+        "cpu": {who: statistics.median(values("cpu", who)) for who in ("server", "client")},
+    }
 
 
 def milliseconds(found: dict) -> str:

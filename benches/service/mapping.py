@@ -14,7 +14,7 @@ import load
 from data import clustered
 from server import Server
 
-DIM, RANK, BATCH, ROUNDS = 384, 64, 256, 4
+DIM, RANK, BATCH = 384, 64, 256
 
 
 def numpy_rate(cores: load.Cores, batch: np.ndarray, seconds: float) -> float:
@@ -30,23 +30,24 @@ def numpy_rate(cores: load.Cores, batch: np.ndarray, seconds: float) -> float:
     return count * len(batch) / passed
 
 
+# Name, address, body and the status of the answer.
+BARE = [("empty body", "/v1/map", b"", 400), ("healthz", "/healthz", None, 200)]
+
+
 def measure(given) -> dict:
     model = given.prepared.model(DIM, RANK)
     vectors = clustered(BATCH, DIM, 5)
     with Server(given.metra, model, core=given.cores.server) as server:
-        found = {"server": server.command, "dim": [DIM, RANK], "ways": {}, "bare": {}}
-        for name, path, body in [("empty body", "/v1/map", b""), ("healthz", "/healthz", None)]:
-            status = 400 if body is not None else 200
-            bare = load.capacity(server, given.cores, path, body=body, seconds=given.seconds, status=status)
-            found["bare"][name] = bare
-            print(
-                f"{name:16} {bare['capacity']:10.0f} /s   cpu {bare['cpu']['server']:.2f} + {bare['cpu']['client']:.2f}"
-            )
+        found = {"server": server.command, "dim": [DIM, RANK], "ways": {}}
         for rows in (1, BATCH):
             for form in ("json", "binary"):
                 way = f"{form} {rows}"
                 found["ways"][way] = one_way(given, server, form, vectors[:rows])
-                tell(way, found["ways"][way], found["bare"])
+                tell(way, found["ways"][way])
+    for name, *_ in BARE:
+        rates = [rate for way in found["ways"].values() for rate in way["bare"][name]]
+        found[name] = {"requests_per_second": statistics.median(rates), "range": [min(rates), max(rates)]}
+        print(f"{name}: {found[name]}")
     return found
 
 
@@ -55,23 +56,32 @@ def one_way(given, server: Server, form: str, vectors: np.ndarray) -> dict:
     kind = load.JSON if form == "json" else load.BINARY
     check(server, body, kind, len(vectors))
     rounds, numpy_rates = [], []
-    for _ in range(ROUNDS):
-        settings = {"body": body, "kind": kind, "seconds": given.seconds / ROUNDS}
+    bare = {name: [] for name, *_ in BARE}
+    for _ in range(load.ROUNDS):
+        settings = {"body": body, "kind": kind, "seconds": given.seconds / load.ROUNDS}
         rounds.append(load.capacity(server, given.cores, "/v1/map", **settings))
         numpy_rates.append(numpy_rate(given.cores, vectors, 1))
+        for name, path, nothing, status in BARE:
+            settings = {"body": nothing, "status": status, "seconds": given.seconds / 10}
+            bare[name].append(load.capacity(server, given.cores, path, **settings)["capacity"])
     rates = [one["capacity"] for one in rounds]
-    middle = {"capacity": statistics.median(rates)}
-    ratios = [rate * len(vectors) / numpy for rate, numpy in zip(rates, numpy_rates)]
+
+    def ratio(others: list[float], each: int = 1) -> float:
+        return statistics.median(rate * each / other for rate, other in zip(rates, others))
+
     return {
         "body_bytes": len(body),
-        "requests_per_second": middle["capacity"],
+        "requests_per_second": statistics.median(rates),
         "range": [min(rates), max(rates)],
-        "vectors_per_second": middle["capacity"] * len(vectors),
+        "vectors_per_second": statistics.median(rates) * len(vectors),
         "numpy_vectors_per_second": statistics.median(numpy_rates),
-        "to_numpy": statistics.median(ratios),
+        "to_numpy": ratio(numpy_rates, len(vectors)),
+        "to_empty_body": ratio(bare["empty body"]),
+        "to_healthz": ratio(bare["healthz"]),
+        "bare": bare,
         "errors": [one["errors"] for one in rounds],
         "cpu": {who: statistics.median(one["cpu"][who] for one in rounds) for who in ("server", "client")},
-        "at": load.at_shares(server, given.cores, "/v1/map", middle, body=body, kind=kind, seconds=given.seconds),
+        "at": load.at_shares(server, given.cores, "/v1/map", body=body, kind=kind, seconds=given.seconds),
     }
 
 
@@ -84,9 +94,7 @@ def check(server: Server, body: bytes, kind: str, rows: int) -> None:
         raise SystemExit(f"/v1/map: expected {rows} vectors, but found {size}")
 
 
-def tell(way: str, one: dict, bare: dict) -> None:
-    one["to_empty_body"] = one["requests_per_second"] / bare["empty body"]["capacity"]
-    one["to_healthz"] = one["requests_per_second"] / bare["healthz"]["capacity"]
+def tell(way: str, one: dict) -> None:
     print(
         f"{way:16} {one['requests_per_second']:10.0f} /s  {one['vectors_per_second']:10.0f} vectors/s  "
         f"to numpy {one['to_numpy']:.3f}  to empty body {one['to_empty_body']:.2f}  "

@@ -2,7 +2,8 @@
 
 Two kinds of requests: searches, whose bodies are small and whose work is large, and batches to be mapped, whose bodies are
 large, since a server that refuses before it reads a body still has to get rid of it. Goodput is counted by both sides: the
-client's answers with status 200, and the server's own counter each second. Afterwards single requests say when latency is what
+client's answers with status 200, and the server's own counter each second. Before, many connections that ask again as soon as they are
+refused show whether refusals leave time for work. Afterwards single requests say when latency is what
 it was before.
 """
 
@@ -16,7 +17,7 @@ from mapping import DIM as MAP_DIM
 from searching import DIM, K
 from server import Server, Watch
 
-TIMES, CONNECTIONS, PROBES = 5, 512, 40
+TIMES, CONNECTIONS, PROBES, IMPATIENT = 5, 512, 40, 256
 
 
 def measure(given) -> dict:
@@ -24,7 +25,7 @@ def measure(given) -> dict:
     index = given.prepared.index(model, given.items, DIM, "exact")
     search = load.as_json(clustered(1, DIM, 9), k=K)
     batch = load.as_json(clustered(BATCH, MAP_DIM, 5))
-    found = {"times": TIMES, "connections": CONNECTIONS, "kinds": {}}
+    found = {"times": TIMES, "connections": CONNECTIONS, "impatient": IMPATIENT, "kinds": {}}
     kinds = {
         "search, small bodies": ([model, "--index", index], "/v1/search", search),
         "map 256, large bodies": ([given.prepared.model(MAP_DIM, RANK)], "/v1/map", batch),
@@ -35,6 +36,7 @@ def measure(given) -> dict:
             one["server"] = server.command
         print(
             f"{name}: capacity {one['capacity']:.0f}/s, asked {one['asked_per_second']:.0f}/s, reached {one['reached_per_second']:.0f}/s\n"
+            f"  asked again at once {one['goodput_of_impatient']:.2f} of capacity\n"
             f"  goodput {one['goodput']:.2f} of capacity (least second {one['least_second']:.2f}), statuses {one['statuses']}, "
             f"no answer {one['without_answer']:.1%} {one['errors']}\n"
             f"  {load.milliseconds(one)}  memory {one['memory']}  recovered after {one['recovery_seconds']:.1f} s",
@@ -61,6 +63,7 @@ def served(server, path: str) -> float:
 
 def overloaded(given, server: Server, path: str, body: bytes) -> dict:
     capacity = load.capacity(server, given.cores, path, body=body, seconds=min(30, given.overload_seconds))
+    impatient = load.capacity(server, given.cores, path, body=body, seconds=min(30, given.overload_seconds), connections=IMPATIENT)
     before = statistics.median(latencies(server, path, body, PROBES))
     rate = TIMES * capacity["capacity"]
     with Watch(server, more=lambda: {"served": served(server, path)}) as watch:
@@ -78,6 +81,7 @@ def overloaded(given, server: Server, path: str, body: bytes) -> dict:
         **found,
         "capacity": capacity["capacity"],
         "capacity_cpu": capacity["cpu"],
+        "goodput_of_impatient": impatient["capacity"] / capacity["capacity"],
         "reached_per_second": (answered + failed) / found["seconds"],
         "goodput": found["per_second"].get(200, 0.0) / capacity["capacity"],
         "goodput_by_server": statistics.mean(rates) / capacity["capacity"] if rates else None,
@@ -95,7 +99,6 @@ def overloaded(given, server: Server, path: str, body: bytes) -> dict:
         "latency_before": before,
         "recovery_seconds": recovery,
         "is_alive": server.is_alive(),
-        "samples": samples,
     }
 
 

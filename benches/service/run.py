@@ -74,12 +74,14 @@ def settings() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def finite(value):
-    """JSON has no numbers that are not finite."""
+def recorded(value):
+    """As it is written: JSON has no numbers that are not finite, and files are named without their folders."""
     if isinstance(value, dict):
-        return {str(name): finite(one) for name, one in value.items()}
+        return {str(name): recorded(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [recorded(one) for one in value]
+    if isinstance(value, str) and value.startswith("/"):
+        return Path(value).name
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -87,7 +89,8 @@ def main() -> None:
     given = settings()
     given.metra = str(Path(given.metra).resolve())
     given.cores = load.Cores(given.server_core, given.client_core)
-    version = subprocess.run([given.metra, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    told = subprocess.run([given.metra, "doctor", "--json"], capture_output=True, text=True, check=True).stdout
+    doctor = json.loads(told)
     with tempfile.TemporaryDirectory(prefix="metra-service-") as temporary:
         given.prepared = Prepared(given.metra, (given.folder or Path(temporary)).resolve())
         given.scratch = Path(temporary)
@@ -97,10 +100,10 @@ def main() -> None:
             print(f"== {name}", flush=True)
             found = PARTS[name](given)
             found["run"] = {
-                "command": " ".join(sys.argv),
+                "command": sys.argv,
                 "cores": given.cores.facts(),
                 "cpu": load.cpu_model(),
-                "metra": version,
+                "metra": {"version": doctor["version"], "sources": doctor["code"]},
                 "python": platform.python_version(),
                 "numpy": np.__version__,
                 "oha": load.version(),
@@ -110,7 +113,7 @@ def main() -> None:
                 "date": time.strftime("%Y-%m-%d"),
             }
             all_parts = json.loads(given.out.read_text()) if given.out.exists() else {}
-            all_parts[name] = finite(found)
+            all_parts[name] = recorded(found)
             given.out.write_text(json.dumps(all_parts, indent=1, sort_keys=True) + "\n")
             print(
                 f"-- {name}: {found['run']['seconds']:.0f} s, product {product:.2f} s, written to {given.out}",

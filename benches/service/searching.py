@@ -20,6 +20,9 @@ from data import clustered
 from server import Server
 
 DIM, K, COMPARED, REPEATS = 64, 10, 200, 3
+# Queries in a request, and connections that ask for as many as the server can do. More would wait longer than it allows
+# (`--queue-time`), so that it refused some.
+ROWS = {1: 16, 32: 8, 128: 4}
 # The lesser and the greater number of queries whose times are subtracted.
 SIZES = {"exact": (500, 4_500), "graph": (10_000, 60_000)}
 SINGLE_QUERIES = 300
@@ -43,36 +46,56 @@ def of_index(given, model, index, kind: str, items: int) -> dict:
         one = {"items": items, "server": server.command, "ways": {}}
         one["compared"] = compared(given, server, model, index, queries[:COMPARED])
         print(f"{kind} {items}: {one['compared']}", flush=True)
-        library = {"command": by_command(given, model, index, kind)}
-        library["numpy, one query"] = by_numpy(given, items) if kind == "exact" else None
-        for rows in (1, 32, 128):
-            if given.direct:
-                library[f"direct {rows}"] = by_program(given, model, index, rows)
-            body = load.as_json(queries[:rows], k=K)
-            rounds = [
-                load.capacity(server, given.cores, "/v1/search", body=body, seconds=given.seconds)
-                for _ in range(REPEATS)
-            ]
-            capacity = {"capacity": statistics.median(each["capacity"] for each in rounds)}
-            rate = capacity["capacity"] * rows
+        bodies = {rows: load.as_json(queries[:rows], k=K) for rows in ROWS}
+        # In turns: what other guests take of a shared machine changes within minutes.
+        rounds = [one_round(given, server, model, index, kind, items, bodies) for _ in range(REPEATS)]
+        libraries = [library for library, _ in rounds]
+        one["library_queries_per_second"] = {
+            name: statistics.median(library[name] for library in libraries) for name in libraries[0]
+        }
+        for rows, body in bodies.items():
+            served = [loads[rows] for _, loads in rounds]
+            requests = [each["capacity"] for each in served]
+            ratios = {
+                name: statistics.median(rate * rows / library[name] for rate, library in zip(requests, libraries))
+                for name in libraries[0]
+                if not name.startswith("direct") or name == f"direct {rows}"
+            }
             way = {
-                "requests_per_second": capacity["capacity"],
-                "range": [min(each["capacity"] for each in rounds), max(each["capacity"] for each in rounds)],
-                "queries_per_second": rate,
-                "cpu": rounds[-1]["cpu"],
-                "errors": [each["errors"] for each in rounds],
-                "ratio": {name: rate / value for name, value in library.items() if value},
-                "at": load.at_shares(server, given.cores, "/v1/search", capacity, body=body, seconds=given.seconds),
+                "requests_per_second": statistics.median(requests),
+                "range": [min(requests), max(requests)],
+                "queries_per_second": statistics.median(requests) * rows,
+                "cpu": served[-1]["cpu"],
+                "errors": [each["errors"] for each in served],
+                "ratio": ratios,
+                "at": load.at_shares(
+                    server, given.cores, "/v1/search", body=body, seconds=given.seconds, asking=ROWS[rows]
+                ),
             }
             one["ways"][str(rows)] = way
-            ratios = "  ".join(f"to {name} {ratio:.2f}" for name, ratio in way["ratio"].items())
+            told = "  ".join(f"to {name} {ratio:.2f}" for name, ratio in ratios.items())
             print(
-                f"{kind} {rows:4} a request {rate:9.0f} queries/s  {ratios}  cpu {way['cpu']['server']:.2f} + {way['cpu']['client']:.2f}"
+                f"{kind} {rows:4} a request {way['queries_per_second']:9.0f} queries/s  {told}  cpu {way['cpu']['server']:.2f} + {way['cpu']['client']:.2f}"
             )
             for share, loaded in way["at"].items():
                 print(f"{'':11} {share:>4} {load.milliseconds(loaded)}  statuses {loaded['statuses']}", flush=True)
-        one["library_queries_per_second"] = library
     return one
+
+
+def one_round(given, server, model, index, kind: str, items: int, bodies: dict[int, bytes]) -> tuple[dict, dict]:
+    """Queries a second of the library alone, by each yardstick, and loads by the number of queries in a request."""
+    library = {"command": by_command(given, model, index, kind)}
+    if kind == "exact":
+        library["numpy, one query"] = by_numpy(given, items)
+    if given.direct:
+        library |= {f"direct {rows}": by_program(given, model, index, rows) for rows in bodies}
+    loads = {
+        rows: load.capacity(
+            server, given.cores, "/v1/search", body=body, seconds=given.seconds, connections=ROWS[rows]
+        )
+        for rows, body in bodies.items()
+    }
+    return library, loads
 
 
 def compared(given, server, model, index, queries: np.ndarray) -> dict:
@@ -103,33 +126,17 @@ def compared(given, server, model, index, queries: np.ndarray) -> dict:
 
 def by_command(given, model, index, kind: str) -> float:
     """Queries a second."""
-    times = {size: [] for size in SIZES[kind]}
-    for _ in range(REPEATS):
-        for size in times:
-            path = given.prepared.vectors(size, DIM, 9)
-            run_file = given.scratch / "run.trec"
-            words = [
-                given.metra,
-                "search",
-                model,
-                index,
-                "--query",
-                path,
-                "-k",
-                K,
-                "--run",
-                run_file,
-                "--threads",
-                1,
-                "--trusted",
-                "--quiet",
-            ]
-            pinned = ["taskset", "-c", given.cores.server] if given.cores.server is not None else []
-            began = time.perf_counter()
-            subprocess.run([*map(str, pinned), *map(str, words)], check=True, capture_output=True)
-            times[size].append(time.perf_counter() - began)
-    small, large = times
-    return (large - small) / (statistics.median(times[large]) - statistics.median(times[small]))
+    times = []
+    for size in SIZES[kind]:
+        path = given.prepared.vectors(size, DIM, 9)
+        words = [given.metra, "search", model, index, "--query", path, "-k", K, "--run", given.scratch / "run.trec"]
+        words += ["--threads", 1, "--trusted", "--quiet"]
+        pinned = ["taskset", "-c", given.cores.server] if given.cores.server is not None else []
+        began = time.perf_counter()
+        subprocess.run([*map(str, pinned), *map(str, words)], check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    small, large = SIZES[kind]
+    return (large - small) / (times[1] - times[0])
 
 
 def by_numpy(given, items: int) -> float:

@@ -48,7 +48,6 @@ def measure(given) -> dict:
             "minutes": given.soak_minutes,
             "rates": rates,
             "thirds": thirds,
-            "samples": watch.samples,
             "mebibytes_per_hour": {n: watch.slope_per_hour(n, third) / 2**20 for n in ("rss", "own")},
             "descriptors_per_hour": watch.slope_per_hour("descriptors", third),
             "descriptors": {"greatest": watch.greatest("descriptors"), "after": server.descriptors()},
