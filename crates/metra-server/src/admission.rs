@@ -1,7 +1,7 @@
-//! Which requests are worked on, which wait, and which are refused at once.
+//! Which requests are worked on, which wait, and which are refused.
 //!
 //! Work beyond what the processors can do would only make all answers late: so many requests are worked on, as many wait as will have their
-//! turn within a short time by what requests have taken of late, and all others are refused at once.
+//! turn within a short time by what requests have taken of late, and all others are refused without waiting.
 
 use crate::options::RequestLimits;
 use crate::refusal::Refusal;

@@ -123,7 +123,7 @@ pub struct RequestLimits {
     pub concurrency: usize,
     /// Requests that wait for that, at most.
     pub queue: usize,
-    /// How long a request waits; one that would wait longer, by what requests have taken of late, is refused at once.
+    /// How long a request waits; one that would wait longer, by what requests have taken of late, is refused without waiting.
     pub queue_time: Duration,
     /// How long a request may take in all.
     pub time: Duration,
