@@ -156,10 +156,10 @@ pub(super) fn page(data: &Data) -> Result<String> {
     page.push_str(
         "\n## More\n\n\
          - [Claims of the four papers](claims.md): reproduced, not reproduced, undecided or not tried, with an interval where it is about the order of two methods.\n\
-         - [Quality by bytes of an item](codes.md), [speed](performance.md), [beside other software](peers.md) with all that was \
+         - [Quality by bytes of an item](codes.md), [speed](performance.md), [the service under load](service.md), [beside other software](peers.md) with all that was \
          tried, [classes without training rows](zero_shot.md).\n\
          - [Fusion of rankings](fusion.md), [changes of the embedding model](migration.md), \
-         [training again from an earlier model](warm_start.md).\n\
+         [training again from an earlier model](warm_start.md), [several labels per row](label_sets.md).\n\
          - [Figures of single commands](recorded.md) that guides quote.\n\
          - [Which method when](../guide/choosing.md) says what follows from all this; [where the data come \
          from](../../experiments/data/README.md).\n",

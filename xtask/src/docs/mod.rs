@@ -14,6 +14,7 @@ mod peers;
 mod prose;
 mod quotes;
 mod recorded;
+mod service;
 mod warm_start;
 mod zero_shot;
 
@@ -56,6 +57,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         ("docs/results/fusion.md", fusion::page(&data)?),
         ("docs/results/label_sets.md", label_sets::page(&data)?),
         ("docs/results/migration.md", migration::page(&data)?),
+        ("docs/results/service.md", service::page(&data)?),
         ("docs/results/warm_start.md", warm_start::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),
     ];
