@@ -15,6 +15,8 @@ from data import clustered
 from server import Server
 
 DIM, RANK, BATCH = 384, 64, 256
+# Name, address, body and the status of the answer.
+BARE = [("empty body", "/v1/map", b"", 400), ("healthz", "/healthz", None, 200)]
 
 
 def numpy_rate(cores: load.Cores, batch: np.ndarray, seconds: float) -> float:
@@ -28,10 +30,6 @@ def numpy_rate(cores: load.Cores, batch: np.ndarray, seconds: float) -> float:
                 np.matmul(batch, matrix, out=out)
             count += 20
     return count * len(batch) / passed
-
-
-# Name, address, body and the status of the answer.
-BARE = [("empty body", "/v1/map", b"", 400), ("healthz", "/healthz", None, 200)]
 
 
 def measure(given) -> dict:

@@ -62,8 +62,9 @@ def served(server, path: str) -> float:
 
 
 def overloaded(given, server: Server, path: str, body: bytes) -> dict:
-    capacity = load.capacity(server, given.cores, path, body=body, seconds=min(30, given.overload_seconds))
-    impatient = load.capacity(server, given.cores, path, body=body, seconds=min(30, given.overload_seconds), connections=IMPATIENT)
+    settings = {"body": body, "seconds": min(30, given.overload_seconds)}
+    capacity = load.capacity(server, given.cores, path, **settings)
+    impatient = load.capacity(server, given.cores, path, **settings, connections=IMPATIENT)
     before = statistics.median(latencies(server, path, body, PROBES))
     rate = TIMES * capacity["capacity"]
     with Watch(server, more=lambda: {"served": served(server, path)}) as watch:

@@ -20,6 +20,9 @@ Made by `python benches/service/run.py $(command -v metra) docs/results/data/ser
 ([what each part does](../../benches/service/README.md)). Rates are those of one shared machine; ratios are of things measured in turns.
 ";
 
+/// Latency at shares of the capacity, and the CPU of both sides at all of it.
+const UNDER_LOAD: &str = "ms at 50 %: p50, p99, p99.9 | at 90 % | CPU: server, client";
+
 /// A part of the record, with its facts by JSON pointers.
 struct Part<'d>(&'d Value);
 
@@ -60,9 +63,12 @@ impl<'d> Part<'d> {
         ))
     }
 
-    fn cpu(&self) -> Result<String> {
+    /// The columns of `UNDER_LOAD`.
+    fn under_load(&self) -> Result<String> {
         Ok(format!(
-            "{:.2}, {:.2}",
+            "{} | {} | {:.2}, {:.2}",
+            self.at("/at/50%")?.latency()?,
+            self.at("/at/90%")?.latency()?,
             self.number("/cpu/server")?,
             self.number("/cpu/client")?
         ))
@@ -107,7 +113,7 @@ fn mapping(part: &Part<'_>, page: &mut String) -> Result<()> {
          Vectors of 384 numbers become 64, one or 256 in a request, as JSON or as bytes. numpy's product is that of the same batch with a matrix \
          of the model's size, alone on the server's core. An empty body is refused before any work: {:.0} a second; `/healthz` answers {:.0} a \
          second.\n\n\
-         | body | requests/s | vectors/s | to numpy's product | to an empty body | ms at 50 %: p50, p99, p99.9 | at 90 % | CPU: server, client |\n\
+         | body | requests/s | vectors/s | to numpy's product | to an empty body | {UNDER_LOAD} |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |",
         part.number("/empty body/requests_per_second")?,
         part.number("/healthz/requests_per_second")?
@@ -115,14 +121,12 @@ fn mapping(part: &Part<'_>, page: &mut String) -> Result<()> {
     for (name, way) in part.entries("/ways")? {
         writeln!(
             page,
-            "| {name} | {:.0} | {:.0} | {:.3} | {:.2} | {} | {} | {} |",
+            "| {name} | {:.0} | {:.0} | {:.3} | {:.2} | {} |",
             way.number("/requests_per_second")?,
             way.number("/vectors_per_second")?,
             way.number("/to_numpy")?,
             way.number("/to_empty_body")?,
-            way.at("/at/50%")?.latency()?,
-            way.at("/at/90%")?.latency()?,
-            way.cpu()?
+            way.under_load()?
         )?;
     }
     writeln!(page, "\n{}", part.run()?)?;
@@ -144,11 +148,11 @@ fn searching(part: &Part<'_>, page: &mut String) -> Result<()> {
         });
         writeln!(
             page,
-            "\n{} items, {kind}: the library alone answers {command:.0} queries a second{alone}. Of the ten nearest the service finds \
+            "\n{} million items, {kind}: the library alone answers {command:.0} queries a second{alone}. Of the ten nearest the service finds \
              {:.4}, the command {:.4}.\n\n\
-             | queries in a request | queries/s | to the library | to numpy | ms at 50 %: p50, p99, p99.9 | at 90 % | CPU: server, client |\n\
+             | queries in a request | queries/s | to the library | to numpy | {UNDER_LOAD} |\n\
              | --- | --- | --- | --- | --- | --- | --- |",
-            count(index.number("/items")?),
+            index.number("/items")? / MILLION,
             index.number("/compared/recall_at_10")?,
             index.number("/compared/command_recall_at_10")?,
         )?;
@@ -161,13 +165,11 @@ fn searching(part: &Part<'_>, page: &mut String) -> Result<()> {
             };
             writeln!(
                 page,
-                "| {rows} | {:.0} | {} | {} | {} | {} | {} |",
+                "| {rows} | {:.0} | {} | {} | {} |",
                 way.number("/queries_per_second")?,
                 ratio("command"),
                 ratio("numpy, one query"),
-                way.at("/at/50%")?.latency()?,
-                way.at("/at/90%")?.latency()?,
-                way.cpu()?
+                way.under_load()?
             )?;
         }
     }
@@ -263,23 +265,23 @@ fn life(part: &Part<'_>, page: &mut String) -> Result<()> {
             part.number("/stops/stops")?,
         ),
     ] {
-        let of = |what: &str| count(one.0["counts"][what].as_f64().unwrap_or_default());
+        // What never happened has no count.
+        let of = |what: &str| one.0["counts"][what].as_u64().unwrap_or_default();
         writeln!(
             page,
-            "| {name} | {} | {} | {} | {} | {} |",
-            count(times),
+            "| {name} | {times} | {} | {} | {} | {} |",
             of("status 200"),
             of("refused"),
             of("fresh, no answer"),
-            count(one.number("/broken")?)
+            one.number("/broken")?
         )?;
     }
     let kills = part.at("/kills")?;
     writeln!(
         page,
-        "\nAfter `kill -9`, with an index of {} items ({:.2} GB), until `/readyz` answers 200; cold: its pages were dropped from memory before.\n\n\
+        "\nAfter `kill -9`, with an index of {} million items ({:.2} GB), until `/readyz` answers 200; cold: its pages were dropped from memory before.\n\n\
          | start | seconds, least to greatest |\n| --- | --- |",
-        count(kills.number("/items")?),
+        kills.number("/items")? / MILLION,
         kills.number("/index_bytes")? / 1e9
     )?;
     for (name, way) in kills.entries("/ways")? {
@@ -307,19 +309,8 @@ fn life(part: &Part<'_>, page: &mut String) -> Result<()> {
 }
 
 const MEBIBYTE: f64 = 1_048_576.0;
+const MILLION: f64 = 1e6;
 
 fn change(value: f64) -> String {
     format!("{value:+.1}").replace('-', "−")
-}
-
-fn count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
