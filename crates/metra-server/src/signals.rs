@@ -9,6 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Stop {
     #[cfg(unix)]
     terminate: Signal,
+    #[cfg(unix)]
+    interrupt: Signal,
 }
 
 /// Wishes to load files again.
@@ -19,16 +21,18 @@ pub(crate) struct Hangups {
 
 #[cfg(unix)]
 impl Stop {
-    /// From now on SIGTERM is noticed.
+    /// From now on SIGTERM and Ctrl-C are noticed, also before anybody waits for them.
     pub(crate) fn new() -> Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Stop { terminate })
+        Ok(Stop {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Wait for it.
     pub(crate) async fn wait(mut self) {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
     }
