@@ -41,29 +41,30 @@ fn with_digest(bytes: &[u8], error: &str) -> Option<Vec<u8>> {
 fn use_it(model: &Model) -> Outcome {
     let mut reading = Reading::default();
     reading.text(&model.origin.method);
-    let dim = model.chain.input_dim();
-    if dim <= MOST_COLUMNS {
-        let values: Vec<f32> = (0..2 * dim).map(|at| (at % 7) as f32 * 0.25).collect();
-        let rows = Rows::new(&values, dim).expect("two rows");
+    let dims = [Side::Item, Side::Query].map(|side| model.chain.dim_of(side));
+    if dims.iter().all(|dim| *dim <= MOST_COLUMNS) {
+        let values =
+            dims.map(|dim| -> Vec<f32> { (0..2 * dim).map(|at| (at % 7) as f32 * 0.25).collect() });
         let groups = model.chain.group_names().map(|_| [0, 0]);
-        let batch = Batch {
-            rows,
+        let batch = |side: usize| Batch {
+            rows: Rows::new(&values[side], dims[side]).expect("two rows"),
             groups: groups.as_ref().map(|groups| &groups[..]),
         };
+        let (items, queries) = (batch(0), batch(1));
         let mut mapped = RowBuf::empty(1);
         for side in [Side::Item, Side::Query] {
             let done = match side {
-                Side::Item => model.chain.embed_items(0, &batch, &mut mapped),
-                Side::Query => model.chain.embed_queries(0, &batch, &mut mapped),
+                Side::Item => model.chain.embed_items(0, &items, &mut mapped),
+                Side::Query => model.chain.embed_queries(0, &queries, &mut mapped),
             };
             match done {
                 Ok(()) => reading.numbers(mapped.rows().values()),
                 Err(error) => reading.text(&error.to_string()),
             }
         }
-        let _ = model.chain.dissimilarity(&batch, &batch, &mut Vec::new());
+        let _ = model.chain.dissimilarity(&queries, &items, &mut Vec::new());
         for plan in Plan::all_for_model(model).unwrap_or_default() {
-            let _ = plan.map_items(0, &batch, &mut mapped);
+            let _ = plan.map_items(0, &items, &mut mapped);
             let _ = plan.describe();
         }
     }

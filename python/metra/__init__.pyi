@@ -68,6 +68,7 @@ from .release import (
 from .learners import (
     Adapter as Adapter,
     Attributes as Attributes,
+    Cca as Cca,
     Cosine as Cosine,
     Euclid as Euclid,
     Frml as Frml,
@@ -89,6 +90,7 @@ from .learners import (
     Oasis as Oasis,
     Pca as Pca,
     Pcca as Pcca,
+    Procrustes as Procrustes,
     ProxyAnchor as ProxyAnchor,
     Qwise as Qwise,
     RankSvm as RankSvm,

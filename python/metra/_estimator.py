@@ -92,6 +92,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         *,
         queries: Any = None,
         qrels: Any = None,
+        two_spaces: bool = False,
         pairs: Any = None,
         triplets: Any = None,
         quadruplets: Any = None,
@@ -122,6 +123,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         qrels : array-like, mapping or sparse matrix, optional
             Which items are relevant to which queries, by row numbers: rows (query, item) or
             (query, item, grade), ``{query: {item: grade}}``, or a matrix of grades.
+        two_spaces : bool, default=False
+            Whether `queries` and `X` are vectors of two models, so that a map is learned for each; known where they have
+            different numbers of features.
         pairs : array-like of shape (n_pairs, 2) or (n_pairs, 3), or (pairs, labels), optional
             Row numbers of two vectors that are similar (1) or not (0 or -1); without a third column
             all are similar.
@@ -185,6 +189,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             y,
             queries=queries,
             qrels=qrels,
+            two_spaces=two_spaces,
             pairs=pairs,
             triplets=triplets,
             quadruplets=quadruplets,
@@ -333,6 +338,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             check_non_negative(X, f"{type(self).__name__} (kernel {self.kernel})")
         return self._own(X, given)
 
+    def _queries(self, X: Any) -> np.ndarray:
+        """Vectors of queries, which may be those of another model; their number of features is checked by the model."""
+        if not self.model_.two_spaces:
+            return self._vectors(X)
+        return self._own(as_rows(X), X)
+
     def _own(self, rows: np.ndarray, given: Any) -> np.ndarray:
         """Rows that no other thread writes to, if ``copy`` asks for them."""
         # Arrow, pandas and Polars lend their memory too, which numpy cannot always tell.
@@ -394,7 +405,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform_query(self, X: Any, cameras: Any = None) -> np.ndarray:
         """Map queries, which learners of a bilinear similarity map otherwise than items."""
         check_is_fitted(self)
-        return self.model_.transform_queries(self._vectors(X), names(cameras))
+        return self.model_.transform_queries(self._queries(X), names(cameras))
 
     def pair_score(self, pairs: Any, cameras: Any = None, item_cameras: Any = None) -> np.ndarray:
         """How similar the two vectors of each pair are; more is more similar.
@@ -413,7 +424,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         left, right = two_sides(pairs)
-        left, right = self._vectors(left), self._vectors(right)
+        left, right = self._queries(left), self._vectors(right)
         return -self.model_.pair_dissimilarity(left, right, cameras, item_cameras)
 
     def pair_distance(
@@ -432,7 +443,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> np.ndarray:
         """All distances between rows of `X` and `items` (or of `X`), for ``metric="precomputed"``."""
         check_is_fitted(self)
-        X = self._vectors(X)
+        X = self._vectors(X) if items is None else self._queries(X)
         if items is None:
             items_, item_cameras = X, cameras
         else:
@@ -487,7 +498,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Smaller is nearer: squared distances, or negative cosines or inner products.
         """
         check_is_fitted(self)
-        queries, items = self._vectors(queries), self._vectors(items)
+        queries, items = self._queries(queries), self._vectors(items)
         return self.model_.search(
             queries, items, k, cameras, item_cameras, threads(self.n_jobs)
         )

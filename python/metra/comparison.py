@@ -160,6 +160,7 @@ def compare(
     methods: Any = None,
     queries: Any = None,
     qrels: Any = None,
+    two_spaces: bool = False,
     pairs: Any = None,
     triplets: Any = None,
     quadruplets: Any = None,
@@ -192,12 +193,12 @@ def compare(
 
     Parameters
     ----------
-    X, y, queries, qrels, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
+    X, y, queries, qrels, two_spaces, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
         Vectors and what is similar, as `fit` of any estimator takes them.
     methods : list, optional
         Names (``"warca"`` or ``"Warca"``), estimators, or a dictionary of names to estimators, whose parameters are
         fixed and whose ``grid`` is tried. None takes all that can learn from this and have no
-        kernel. Euclid and cosine always compete.
+        kernel. Euclid and cosine always compete, or ``procrustes`` where queries are vectors of another model.
     prepare : str, default="none"
         Preparation before methods that are given by name.
     base : str, optional
@@ -268,6 +269,7 @@ def compare(
     given = {
         "queries": queries,
         "qrels": qrels,
+        "two_spaces": two_spaces,
         "pairs": pairs,
         "triplets": triplets,
         "quadruplets": quadruplets,

@@ -157,6 +157,51 @@ class Xqda(MetricLearner):
         verbose: bool = False,
     ) -> None: ...
 
+class Cca(MetricLearner):
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        ridge: float = 0.1,
+        power: float = 1,
+        prepare: str = "none",
+        score_by: str | list[str] | None = None,
+        code: str | None = None,
+        holdout: str | None = None,
+        validation: float = 0.0,
+        test: float = 0.0,
+        refit: bool = False,
+        grid: dict[str, list[Any]] | None = None,
+        criterion: str | None = None,
+        protocol: str | None = None,
+        random_state: Any = 1,
+        n_jobs: int | None = None,
+        copy: bool = False,
+        verbose: bool = False,
+    ) -> None: ...
+
+class Procrustes(MetricLearner):
+    def __init__(
+        self,
+        *,
+        form: Literal["rotation", "regression"] = "rotation",
+        ridge: float = 0.1,
+        prepare: str = "none",
+        score_by: str | list[str] | None = None,
+        code: str | None = None,
+        holdout: str | None = None,
+        validation: float = 0.0,
+        test: float = 0.0,
+        refit: bool = False,
+        grid: dict[str, list[Any]] | None = None,
+        criterion: str | None = None,
+        protocol: str | None = None,
+        random_state: Any = 1,
+        n_jobs: int | None = None,
+        copy: bool = False,
+        verbose: bool = False,
+    ) -> None: ...
+
 class Lfda(MetricLearner):
     def __init__(
         self,

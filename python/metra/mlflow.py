@@ -136,4 +136,6 @@ def _signature(model: _metra.Model) -> ModelSignature:
         return Schema([TensorSpec(np.dtype(np.float32), (-1, dimension))])
 
     sides = ParamSchema([ParamSpec("side", "string", "query")])
-    return ModelSignature(vectors(model.input_dim), vectors(model.output_dim), sides)
+    # Of two models either side may come.
+    dimension = -1 if model.two_spaces else model.input_dim
+    return ModelSignature(vectors(dimension), vectors(model.output_dim), sides)

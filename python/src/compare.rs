@@ -159,12 +159,12 @@ impl Contest {
         let prepare = self.prepare.parse()?;
         let mut methods = match self.named.is_empty() && !self.lines.is_empty() {
             // Nobody asked for all methods: only what learns nothing joins.
-            true => ComparedMethod::contenders(
-                &Experiment::BASES.map(str::to_owned),
-                data.supervision(),
-                &prepare,
-            )?,
-            false => ComparedMethod::contenders(&self.named, data.supervision(), &prepare)?,
+            true => {
+                let bases = data.baselines().iter();
+                let bases: Vec<String> = bases.map(|base| (*base).to_owned()).collect();
+                ComparedMethod::contenders(&bases, data, &prepare)?
+            }
+            false => ComparedMethod::contenders(&self.named, data, &prepare)?,
         };
         for line in &self.lines {
             let method = line.method()?;

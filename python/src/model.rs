@@ -4,8 +4,8 @@ use crate::errors::{from_stores, raised};
 use crate::vectors::{Given, Names, Numbers, Rule, Vectors};
 use crate::working::{work, work_on};
 use metra::data::{Batch, Corpus, Groups, Storage};
-use metra::evaluate::dissimilarities;
-use metra::internal::{Interruptible, JoinedCorpus};
+use metra::evaluate::dissimilarities_between;
+use metra::internal::Interruptible;
 use metra::linalg::RowBuf;
 use metra::model::{Chain, Embedding, Map, Side, embed_corpus, for_each_embedded};
 use metra::search::top_k;
@@ -180,10 +180,22 @@ impl Model {
         Embedding::space(&self.0.chain).to_string()
     }
 
-    /// Numbers in a vector.
+    /// Numbers in a vector: in an item, where queries are vectors of another model.
     #[getter]
     fn input_dim(&self) -> usize {
         Embedding::input_dim(&self.0.chain)
+    }
+
+    /// Numbers in a query.
+    #[getter]
+    fn query_input_dim(&self) -> usize {
+        self.0.query_input_dim()
+    }
+
+    /// Whether queries are vectors of another model than items.
+    #[getter]
+    fn two_spaces(&self) -> bool {
+        self.0.chain.query_preprocessing().is_some()
     }
 
     /// Numbers in a mapped vector.
@@ -471,14 +483,14 @@ impl Model {
             if right.len() != rows {
                 return Err(Error::shape("rows of the second array", rows, right.len()));
             }
-            let both = match (&cameras, &item_cameras) {
-                (Some(a), Some(b)) => Some(Names([&a.0[..], &b.0].concat())),
-                _ => None,
-            };
-            let groups = self.groups(both.as_ref())?;
-            let pairs: Vec<[u64; 2]> = (0..rows).map(|row| [row, rows + row]).collect();
-            let joined = JoinedCorpus::new(&left, &right)?;
-            dissimilarities(self.chain(), &joined, groups.as_ref(), &pairs)
+            let (groups, item_groups) = (
+                self.groups(cameras.as_ref())?,
+                self.groups(item_cameras.as_ref())?,
+            );
+            let pairs: Vec<[u64; 2]> = (0..rows).map(|row| [row, row]).collect();
+            let queries = (&left as &dyn Corpus, groups.as_ref());
+            let items = (&right as &dyn Corpus, item_groups.as_ref());
+            dissimilarities_between(self.chain(), queries, items, &pairs)
         })?;
         Ok(PyArray1::from_vec(py, values))
     }

@@ -26,6 +26,8 @@ pub(crate) struct SupervisionInput {
     label_list_of: Option<Vec<u32>>,
     /// Query, item and grade.
     qrels: Option<Vec<(i64, i64, f32)>>,
+    /// Whether queries and items are vectors of two models.
+    two_spaces: bool,
     /// Two rows, and whether they are similar.
     pairs: Option<Vec<(i64, i64, bool)>>,
     /// Anchor, near, far.
@@ -113,6 +115,7 @@ impl SupervisionInput {
             });
             builder = builder.qrels(read.collect::<Result<Vec<_>>>()?);
         }
+        builder = builder.two_spaces(self.two_spaces);
         if self.pairs.is_some() {
             let [similar, dissimilar] = self.pairs()?;
             builder = builder.pairs(similar, dissimilar);

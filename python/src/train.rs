@@ -199,7 +199,7 @@ impl Order {
             chosen: result.chosen.settings,
             value: result.chosen.value,
             trials: result.chosen.trials,
-            base: result.base.to_string(),
+            base: data.baseline_name(result.base),
             verdicts: result.verdicts,
             sizes,
             cpu_seconds: result.cpu_seconds,

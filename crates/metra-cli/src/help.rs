@@ -7,7 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Learn",
         &[
-            "check", "train", "compare", "budget", "compress", "fuse", "clicks", "methods",
+            "check", "train", "sums", "compare", "budget", "compress", "fuse", "clicks", "methods",
         ],
     ),
     (

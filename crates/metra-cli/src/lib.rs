@@ -88,6 +88,8 @@ enum Verb {
     Search(commands::search::Search),
     /// Write a model of the first dimensions of its map alone
     Shorten(commands::shorten::Shorten),
+    /// Keep sums over labelled rows: add rows, forget rows exactly, train closed forms of what is left
+    Sums(Box<commands::sums::Sums>),
     /// Show how a vector store can serve a model, and verify it
     Plan(commands::plan::PlanVerb),
     /// Write an index of mapped items, to search without a vector store
@@ -195,6 +197,7 @@ fn run_verb(verb: Verb, common: &args::Common) -> Result<u8> {
         Verb::Embed(verb) => verb.run(common).map(done),
         Verb::Search(verb) => verb.run(common).map(done),
         Verb::Shorten(verb) => verb.run(common).map(done),
+        Verb::Sums(verb) => verb.run(common).map(done),
         Verb::Plan(verb) => verb.run(common).map(done),
         Verb::Index(verb) => verb.run(common).map(done),
         Verb::Export(verb) => verb.run(common).map(done),

@@ -19,7 +19,8 @@ use std::path::Path;
 /// A method with its settings.
 #[derive(Args, Clone)]
 pub(crate) struct MethodArgs {
-    /// The method; `metra methods` lists them (default: adapter with qrels and no --rank, else warca)
+    /// The method; `metra methods` lists them (default: adapter with qrels and no --rank, else warca; cca where
+    /// queries are vectors of another model)
     #[arg(help_heading = "Method", long, value_name = "NAME")]
     pub(crate) method: Option<String>,
     /// Dimension of a mapped vector; short for --set rank=N
@@ -149,7 +150,10 @@ impl MethodArgs {
         splitting: &SplitArgs,
     ) -> Result<Experiment<'m>> {
         let data = &input.data;
-        let entry = self.entry(matches!(data.supervision(), Supervision::Judgements(_)))?;
+        let entry = match &self.method {
+            None if data.has_two_spaces() => registry::find("cca")?,
+            _ => self.entry(matches!(data.supervision(), Supervision::Judgements(_)))?,
+        };
         let holdout = splitting.kind(input);
         let splits = splitting.parts(input, holdout)?;
         let grid = self.grid.iter().map(|(name, values)| {

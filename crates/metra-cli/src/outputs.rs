@@ -64,9 +64,8 @@ fn kind_written(verb: &str, argument: &str, path: &Path) -> Kind {
         (_, "report", _) => Kind::Html,
         (_, "run", _) => Kind::Run,
         (_, "page", _) => TEXT,
-        (_, "best" | "query_map" | "item_map", _) | ("train" | "calibrate" | "learn", _, _) => {
-            SAFETENSORS
-        }
+        (_, "best" | "query_map" | "item_map", _)
+        | ("train" | "calibrate" | "learn" | "sums", _, _) => SAFETENSORS,
         (_, _, Some("safetensors")) => SAFETENSORS,
         (_, _, Some("parquet")) => Kind::File(FileKind::Parquet),
         (_, _, Some("npy")) => Kind::File(FileKind::Npy),

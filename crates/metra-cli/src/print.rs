@@ -6,7 +6,7 @@
 use anyhow::Result;
 use metra::evaluate::{Comparison, Measure};
 use metra::experiment::Scores;
-use metra::model::{MatchDecision, SeenRows};
+use metra::model::{Chain, Embedding, MatchDecision, SeenRows};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -83,6 +83,21 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// Print `name  value` in columns.
 pub(crate) fn fact(name: &str, value: &str) -> Result<()> {
     line(&format!("{name:<12}{value}"))
+}
+
+/// The dimension of the vectors that a metric takes, or of queries and of items.
+pub(crate) fn input_dimensions(chain: &Chain) -> String {
+    let (queries, items) = (chain.query_input_dim(), chain.input_dim());
+    match chain.query_preprocessing() {
+        None => items.to_string(),
+        Some(_) => format!("queries of {queries} and items of {items}"),
+    }
+}
+
+/// Dimensions of the vectors that a metric takes and gives.
+pub(crate) fn dimensions(chain: &Chain) -> String {
+    let (input, output) = (input_dimensions(chain), chain.output_dim());
+    format!("{input} → {output} dimensions")
 }
 
 /// 1797 as 1,797.

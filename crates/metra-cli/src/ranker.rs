@@ -5,6 +5,7 @@ use crate::args::Common;
 use crate::inputs::need_labels;
 use crate::inputs::{Files, Loaded, in_file, model_groups};
 use anyhow::{Result, bail, ensure};
+use metra::Dataset;
 use metra::data::{Corpus, Groups};
 use metra::evaluate::{
     AgainstGallery, Evaluation, EvaluationOptions, ReIdentification, Truth, evaluate,
@@ -63,6 +64,15 @@ impl Ranker {
             }
             false => hint,
         }
+    }
+
+    /// The metric on a data set; vectors as they are can be compared only where they are of one model.
+    pub(crate) fn chain_for(&self, data: &Dataset<'_>) -> Result<Chain> {
+        let dim = match self {
+            Ranker::Plain(space) => data.one_space(&space.to_string())?,
+            Ranker::Model(_) => data.dim(),
+        };
+        Ok(self.chain(dim))
     }
 
     pub(crate) fn chain(&self, dim: usize) -> Chain {

@@ -75,7 +75,7 @@ pub(crate) struct VectorRows {
 }
 
 impl VectorRows {
-    /// Read the vectors of a file, and these columns beside them.
+    /// Read the queries of a file, and these columns beside them.
     pub(crate) fn read(source: &VectorFile, columns: &[&String], model: &Model) -> Result<Self> {
         let path = &source.file;
         let wrong = |problem: String| Error::file(path, problem);
@@ -91,7 +91,7 @@ impl VectorRows {
             ..TableOptions::default()
         };
         let table = read_table(path, &options, &mut |_, _| {})?;
-        let (dim, found) = (model.input_dim(), table.corpus.dim());
+        let (dim, found) = (model.query_input_dim(), table.corpus.dim());
         if dim != found {
             let problem = format!("expected vectors of {dim} dimensions, but found {found}");
             return Err(wrong(problem));

@@ -3,7 +3,7 @@
 use crate::refusal::Refusal;
 use metra::data::Narrowing;
 use metra::linalg::{RowBuf, Rows};
-use metra::model::Model;
+use metra::model::{Model, Side};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
@@ -82,8 +82,8 @@ impl InputVectors {
     }
 
     /// The rows as the model takes them.
-    pub(crate) fn into_rows(self, model: &Model) -> Result<RowBuf, Refusal> {
-        let dim = model.input_dim();
+    pub(crate) fn into_rows(self, model: &Model, side: Side) -> Result<RowBuf, Refusal> {
+        let dim = model.chain.dim_of(side);
         if self.rows == 0 {
             return Err(Refusal::bad("expected at least one vector, but found none"));
         }
@@ -278,11 +278,17 @@ mod tests {
             shift: vec![far, 0.0],
             scale: 1.0,
         };
-        let rows = read(&text).unwrap().into_rows(&model(Some(narrowing)));
+        let rows = read(&text)
+            .unwrap()
+            .into_rows(&model(Some(narrowing)), Side::Query);
         assert_eq!(rows.unwrap().values(), [0.25, 1.0, -0.5, 2.0]);
-        let plain = read("[[1e39, 1]]").unwrap().into_rows(&model(None));
+        let plain = read("[[1e39, 1]]")
+            .unwrap()
+            .into_rows(&model(None), Side::Query);
         assert!(plain.unwrap_err().message.contains("row 0, column 0"));
-        let wide = read("[[1, 2, 3]]").unwrap().into_rows(&model(None));
+        let wide = read("[[1, 2, 3]]")
+            .unwrap()
+            .into_rows(&model(None), Side::Query);
         assert!(wide.unwrap_err().message.contains("2 dimensions"));
     }
 
@@ -291,7 +297,7 @@ mod tests {
         let rows = RowBuf::from_values(vec![0.1, -3.0, 4.5, 0.0], 2).unwrap();
         let bytes = OutputVectors::to_f32_bytes(rows.rows());
         let back = InputVectors::from_bytes(&bytes, 2, Element::Float32).unwrap();
-        assert_eq!(back.into_rows(&model(None)).unwrap(), rows);
+        assert_eq!(back.into_rows(&model(None), Side::Query).unwrap(), rows);
         let doubles = [1e9 + 0.25, 1.0, 1e9 - 0.5, 2.0]
             .map(f64::to_le_bytes)
             .concat();
@@ -301,7 +307,7 @@ mod tests {
         };
         let double = |model: &Model| {
             let vectors = InputVectors::from_bytes(&doubles, 2, Element::Float64).unwrap();
-            vectors.into_rows(model).unwrap()
+            vectors.into_rows(model, Side::Query).unwrap()
         };
         assert_eq!(
             double(&model(Some(shifted.clone()))).values(),
@@ -310,13 +316,15 @@ mod tests {
         assert_eq!(double(&model(None)).values(), [1e9, 1.0, 1e9, 2.0]);
         let single = [1e9_f32, 1.0, 2e9, 2.0].map(f32::to_le_bytes).concat();
         let single = InputVectors::from_bytes(&single, 2, Element::Float32).unwrap();
-        let rows = single.into_rows(&model(Some(shifted))).unwrap();
+        let rows = single
+            .into_rows(&model(Some(shifted)), Side::Query)
+            .unwrap();
         assert_eq!(rows.values(), [0.0, 1.0, 1e9, 2.0]);
         let nan = [0.0, 1.0, f32::INFINITY, 2.0]
             .map(f32::to_le_bytes)
             .concat();
         let nan = InputVectors::from_bytes(&nan, 2, Element::Float32).unwrap();
-        let refused = nan.into_rows(&model(None)).unwrap_err();
+        let refused = nan.into_rows(&model(None), Side::Query).unwrap_err();
         assert!(
             refused.message.contains("row 1, column 0"),
             "{}",

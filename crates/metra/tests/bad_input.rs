@@ -379,7 +379,7 @@ fn every_learner_fits_or_says_what_is_wrong() {
                 "kernel-warca" | "frml" | "kissme" | "xqda" => "warca",
                 "multi-similarity" | "supcon" | "proxy-anchor" | "adapter" => "warca",
                 "pcca" | "kernel-pcca" | "itml" | "mlapg" | "mlr" | "svmml" => "warca",
-                "oasis" | "loreta" | "lmnn" | "nca" => "warca",
+                "oasis" | "loreta" | "lmnn" | "nca" | "cca" | "procrustes" => "warca",
                 "lfda" | "kernel-lfda" | "mfa" => "lda",
                 name => name,
             };

@@ -159,7 +159,8 @@ pub(super) fn page(data: &Data) -> Result<String> {
          - [Quality by bytes of an item](codes.md), [speed](performance.md), [the service under load](service.md), [beside other software](peers.md) with all that was \
          tried, [classes without training rows](zero_shot.md).\n\
          - [Fusion of rankings](fusion.md), [changes of the embedding model](migration.md), \
-         [training again from an earlier model](warm_start.md), [several labels per row](label_sets.md).\n\
+         [training again from an earlier model](warm_start.md), [several labels per row](label_sets.md), \
+         [queries and items of two models](two_towers.md).\n\
          - [Figures of single commands](recorded.md) that guides quote.\n\
          - [Which method when](../guide/choosing.md) says what follows from all this; [where the data come \
          from](../../experiments/data/README.md).\n",

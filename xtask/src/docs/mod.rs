@@ -15,6 +15,7 @@ mod prose;
 mod quotes;
 mod recorded;
 mod service;
+mod two_towers;
 mod warm_start;
 mod zero_shot;
 
@@ -58,6 +59,7 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         ("docs/results/label_sets.md", label_sets::page(&data)?),
         ("docs/results/migration.md", migration::page(&data)?),
         ("docs/results/service.md", service::page(&data)?),
+        ("docs/results/two_towers.md", two_towers::page(&data)?),
         ("docs/results/warm_start.md", warm_start::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),
     ];

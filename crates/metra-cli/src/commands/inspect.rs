@@ -18,6 +18,11 @@ pub(crate) struct Inspect {
 #[derive(Serialize)]
 struct Shown<'a> {
     input_dim: usize,
+    /// Where queries are vectors of another model than items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query_input_dim: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query_steps: Option<Vec<&'static str>>,
     output_dim: usize,
     score: String,
     steps: Vec<&'static str>,
@@ -42,6 +47,9 @@ impl Inspect {
         let chain = &model.chain;
         let shown = Shown {
             input_dim: Embedding::input_dim(chain),
+            query_input_dim: chain.query_preprocessing().map(|own| own.input_dim),
+            query_steps: (chain.query_preprocessing())
+                .map(|own| own.steps.iter().map(|s| s.name()).collect()),
             output_dim: chain.output_dim(),
             score: chain.space().to_string(),
             steps: chain.steps().iter().map(|s| s.name()).collect(),
@@ -81,10 +89,7 @@ impl Inspect {
         }
         let origin = &model.origin;
         print::fact("method", &origin.method)?;
-        print::fact(
-            "vectors",
-            &format!("{} → {} dimensions", shown.input_dim, shown.output_dim),
-        )?;
+        print::fact("vectors", &print::dimensions(chain))?;
         print::fact("score", &shown.score)?;
         print::fact("prepare", &origin.prepare)?;
         if let Some(earlier) = &origin.started_from {

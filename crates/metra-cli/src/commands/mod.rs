@@ -42,6 +42,7 @@ pub(crate) mod shard;
 #[cfg(feature = "images")]
 pub(crate) mod sheets;
 pub(crate) mod shorten;
+pub(crate) mod sums;
 pub(crate) mod train;
 
 #[cfg(not(feature = "cluster"))]

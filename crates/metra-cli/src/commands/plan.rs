@@ -105,7 +105,7 @@ impl PlanVerb {
         let shown = Shown {
             metric: format!(
                 "{} dimensions to {}, compared by {}",
-                Embedding::input_dim(&model.chain),
+                print::input_dimensions(&model.chain),
                 model.chain.output_dim(),
                 model.chain.space()
             ),
@@ -209,6 +209,10 @@ impl PlanVerb {
             anyhow::bail!("name rows to verify on with --sample");
         };
         let asking = self.query.as_ref().map(read).transpose()?;
+        ensure!(
+            asking.is_some() || model.chain.query_preprocessing().is_none(),
+            "queries are vectors of another model than items: name some with --query"
+        );
         let rows = sample.table.corpus.len();
         ensure!(
             rows >= 3,

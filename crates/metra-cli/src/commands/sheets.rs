@@ -129,6 +129,7 @@ impl Sheets {
         let album = ImageSheet::new(&self.images, &files.items, &self.path)?;
         let input = SupervisionInput {
             qrels: None,
+            two_spaces: false,
             comparisons: &ComparisonArgs::default(),
             orderings: None,
             taxonomy: None,
@@ -141,7 +142,7 @@ impl Sheets {
         };
         let (test, trained, seed) = self.held_out(ranker, &read)?;
         let (judging, _) = self.evaluation.settings(&read, seed)?;
-        let chain = ranker.chain(read.data.dim());
+        let chain = ranker.chain_for(&read.data)?;
         let ranked = read
             .data
             .ranked(&chain, &test, &trained, &judging, self.k)?;

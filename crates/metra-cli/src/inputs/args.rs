@@ -111,6 +111,24 @@ pub(crate) struct QrelsArgs {
     /// TREC qrels file (query 0 item grade per line); without --queries, both ids are rows of DATA
     #[arg(help_heading = "Supervision", long, value_name = "FILE")]
     pub(crate) qrels: Option<PathBuf>,
+    /// Column of vectors in the file of queries, where it is not that of the items
+    #[arg(
+        help_heading = "Supervision",
+        long,
+        value_name = "COLUMN",
+        requires = "queries",
+        hide_short_help = true
+    )]
+    pub(crate) query_vector: Option<String>,
+    /// Queries and items are vectors of two models: a map is learned for each (known where their dimensions
+    /// differ)
+    #[arg(
+        help_heading = "Supervision",
+        long,
+        requires = "queries",
+        hide_short_help = true
+    )]
+    pub(crate) two_spaces: bool,
     /// Keep only queries with this value (column=value or column!=value; repeatable)
     #[arg(
         help_heading = "Supervision",

@@ -87,6 +87,7 @@ impl DataArgs {
         };
         let input = SupervisionInput {
             qrels: self.qrels.qrels.as_deref(),
+            two_spaces: self.qrels.two_spaces,
             comparisons: &self.comparisons,
             orderings: self.orderings.as_deref(),
             taxonomy: self.taxonomy.as_deref(),

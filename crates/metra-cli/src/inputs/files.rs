@@ -162,6 +162,13 @@ impl Files {
             (None, NarrowingRule::Judge) => NarrowingRule::None,
             (None, given) => given.clone(),
         };
+        let columns = &match &qrels.query_vector {
+            Some(vector) => Columns {
+                vector: Some(vector.clone()),
+                ..columns.clone()
+            },
+            None => columns.clone(),
+        };
         let mut queries = load(path, columns, extra, &qrels.where_queries, same, common)?;
         // Means of groups are learned from items: queries must mean the same groups by the same numbers.
         if let (Some(own), Some(known)) = (&queries.groups, &items.groups) {

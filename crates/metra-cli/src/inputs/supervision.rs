@@ -19,6 +19,7 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub(crate) struct SupervisionInput<'a> {
     pub(crate) qrels: Option<&'a Path>,
+    pub(crate) two_spaces: bool,
     pub(crate) comparisons: &'a ComparisonArgs,
     pub(crate) orderings: Option<&'a Path>,
     pub(crate) taxonomy: Option<&'a Path>,
@@ -45,6 +46,7 @@ impl SupervisionInput<'_> {
         if let Some(queries) = &files.queries {
             let corpus = queries.table.corpus.as_ref();
             builder = builder.queries(corpus).query_groups(groups.1);
+            builder = builder.two_spaces(self.two_spaces);
         }
         if let Some(path) = self.qrels {
             builder = builder.qrels(judgements(path, files, columns)?);

@@ -30,8 +30,10 @@ mod safe_files;
 mod serve;
 #[cfg(feature = "images")]
 mod sheets;
+mod sums;
 mod supervision;
 mod thresholds;
+mod two_models;
 
 use folder::{Folder, QUICK, SET, changed, digits, example, number, plain, rows, text, texts};
 use metra::data::synthetic::Nuisance;

@@ -107,7 +107,7 @@ pub(super) async fn embeddings(
     }
     // The turn is waited for after the upstream server has answered: while it works, this one has nothing to do. Texts and vectors are in
     // memory until then.
-    let from = served.model.input_dim();
+    let from = served.model.chain.dim_of(side);
     let vectors = count.saturating_mul(from).saturating_mul(size_of::<f64>());
     let texts_bytes: usize = texts.iter().map(String::len).sum();
     service
@@ -118,7 +118,7 @@ pub(super) async fn embeddings(
     let own = Arc::clone(&service);
     work::run(&service.pool, move |_| {
         let (_held, _permit) = (held, permit);
-        let rows = vectors.into_rows(&served.model)?;
+        let rows = vectors.into_rows(&served.model, side)?;
         let mapped = embed(&served.model.chain, side, &rows, None)?;
         served.observe(side_named, &rows, &mapped);
         let item = |(index, row): (usize, &[f32])| EmbeddingItem {

@@ -28,8 +28,11 @@ struct ModelFacts {
     digest: String,
     /// The method that learned it.
     method: String,
-    /// Dimension of the vectors that it takes.
+    /// Dimension of the vectors that it takes: of items, where queries have another one.
     input_dim: usize,
+    /// Dimension of the queries that it takes, where it is not that of items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query_input_dim: Option<usize>,
     /// Dimension of mapped vectors.
     output_dim: usize,
     /// How mapped vectors are compared.
@@ -76,6 +79,7 @@ fn facts(served: &ServedModel) -> ModelFacts {
         digest: served.digest.clone(),
         method: served.model.origin.method.clone(),
         input_dim: served.model.input_dim(),
+        query_input_dim: chain.query_preprocessing().map(|own| own.input_dim),
         output_dim: served.model.output_dim(),
         space: chain.space().to_string(),
         has_two_sides: chain.has_two_sides(),

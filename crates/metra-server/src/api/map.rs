@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use metra::data::{Batch, Groups};
+use metra::model::Side;
 use metra_files::{VectorLayout, WrittenElement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,11 @@ pub(super) async fn map(
                     InputVectors::new(values, dim)
                 }
                 _ => {
-                    let dim = served.model.input_dim();
+                    let dim = served.model.chain.dim_of(side_of(
+                        &served,
+                        parameters.side,
+                        parameters.output,
+                    )?);
                     InputVectors::from_bytes(bytes, dim, parameters.element)?
                 }
             };
@@ -155,14 +160,22 @@ enum Mapped {
     Codes(Vec<u8>, usize),
 }
 
+/// Whose vectors a request sends; codes are of items.
+fn side_of(served: &ServedModel, side: Option<SideName>, output: Output) -> Result<Side, Refusal> {
+    match output {
+        Output::Vectors => served.side(side),
+        Output::Codes => Ok(Side::Item),
+    }
+}
+
 fn mapped(service: &Service, served: &ServedModel, request: MapRequest) -> Result<Mapped, Refusal> {
     let count = request.vectors.len();
     service.check_rows(count, "vectors")?;
-    let rows = request.vectors.into_rows(&served.model)?;
+    let side = side_of(served, request.side, request.output)?;
+    let rows = request.vectors.into_rows(&served.model, side)?;
     let groups = groups_of(&served.model, ("groups", request.groups.as_deref()), count)?;
     let chain = &served.model.chain;
     if request.output == Output::Vectors {
-        let side = served.side(request.side)?;
         let mapped = embed(chain, side, &rows, groups.as_ref())?;
         served.observe(request.side, &rows, &mapped);
         return Ok(Mapped::Vectors(mapped));

@@ -12,6 +12,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use metra::model::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -87,7 +88,7 @@ pub(super) async fn search(
                 "expected at most {MOST_ANSWERS} answers to all queries of a request, but found {answers}"
             )));
         }
-        let rows = request.vectors.into_rows(&served.model)?;
+        let rows = request.vectors.into_rows(&served.model, Side::Query)?;
         let groups = groups_of(&served.model, ("groups", request.groups.as_deref()), count)?;
         let labels = request.filter.map(|filter| filter.label.0);
         let options = SearchOptions {

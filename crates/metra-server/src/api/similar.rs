@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use metra::data::MemoryCorpus;
-use metra::evaluate::dissimilarities;
+use metra::evaluate::dissimilarities_between;
+use metra::model::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -67,19 +68,20 @@ pub(super) async fn similar(
             )));
         }
         service.check_rows(pairs, "pairs")?;
-        let mut rows = request.queries.into_rows(&served.model)?;
-        rows.extend(request.items.into_rows(&served.model)?.rows());
+        let model = &served.model;
+        let queries = MemoryCorpus::new(request.queries.into_rows(model, Side::Query)?)?;
+        let items = MemoryCorpus::new(request.items.into_rows(model, Side::Item)?)?;
         let named = ("query_groups", request.query_groups.as_deref());
-        groups_of(&served.model, named, pairs)?;
+        let query_groups = groups_of(model, named, pairs)?;
         let named = ("item_groups", request.item_groups.as_deref());
-        groups_of(&served.model, named, pairs)?;
-        // Both have the right length where the model knows groups.
-        let names = request.query_groups.zip(request.item_groups);
-        let names = names.map(|(queries, items)| [queries, items].concat());
-        let groups = groups_of(&served.model, ("groups", names.as_deref()), 2 * pairs)?;
-        let corpus = MemoryCorpus::new(rows)?;
-        let numbers: Vec<[u64; 2]> = (0..pairs as u64).map(|a| [a, a + pairs as u64]).collect();
-        let found = dissimilarities(&served.model.chain, &corpus, groups.as_ref(), &numbers)?;
+        let item_groups = groups_of(model, named, pairs)?;
+        let numbers: Vec<[u64; 2]> = (0..pairs as u64).map(|pair| [pair, pair]).collect();
+        let found = dissimilarities_between(
+            &model.chain,
+            (&queries, query_groups.as_ref()),
+            (&items, item_groups.as_ref()),
+            &numbers,
+        )?;
         let decision = served.model.decision.as_ref();
         let score = |dissimilarity| PairScore {
             dissimilarity,

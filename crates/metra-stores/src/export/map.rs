@@ -83,7 +83,7 @@ impl Export {
     }
 
     fn new(model: &Model, side: Side, steps: Vec<Step>, compare: String) -> Result<Self> {
-        let input_dim = Embedding::input_dim(&model.chain);
+        let input_dim = model.chain.dim_of(side);
         let output_dim = (steps.iter()).try_fold(input_dim, |dim, step| step.output_dim(dim))?;
         // Even a map that changes nothing becomes a matrix, which its model's file need not hold.
         if input_dim.saturating_mul(output_dim) > MOST_WEIGHTS {

@@ -121,6 +121,8 @@ impl<'a> Push<'a> {
         }
         let agreement = match sample.len() {
             0 | 1 => None,
+            // Items cannot ask where queries are vectors of another model.
+            _ if model.chain.query_preprocessing().is_some() => None,
             _ => {
                 let (asking, items) = (sample.first(ASKING), sample.first(ASKED));
                 Some(agreement(&model.chain, &plan, &asking, &items)?)

@@ -19,6 +19,7 @@ pub(crate) mod pass_executor;
 mod row_digests;
 mod sparse;
 mod split;
+mod stacked;
 mod storage;
 pub mod synthetic;
 
@@ -42,4 +43,5 @@ pub(crate) use row_digests::{MOST_DIGESTS, RowDigests, row_digest};
 pub use sparse::SparseCorpus;
 pub use split::{Split, SplitKind, SplitSet, positions};
 pub(crate) use split::{stratified_rows, whole_classes};
+pub(crate) use stacked::StackedCorpus;
 pub use storage::Storage;

@@ -13,6 +13,11 @@ pub type RowId = u64;
 
 /// Carries passes out where the rows are.
 pub trait PassExecutor: Send + Sync {
+    /// A point near the rows, where it is known without a pass.
+    fn near_mean(&self) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Run a pass over all rows.
     fn run(&self, task: Task) -> Result<Vec<PartialResult>>;
 }

@@ -20,6 +20,7 @@ pub struct DatasetBuilder<'a> {
     items: Result<CorpusRef<'a>>,
     groups: Option<Groups>,
     queries: Option<Result<CorpusRef<'a>>>,
+    two_spaces: bool,
     query_groups: Option<Groups>,
     labels: Option<Labels>,
     label_sets: Option<LabelSets>,
@@ -47,6 +48,7 @@ impl<'a> DatasetBuilder<'a> {
             items: items.into_corpus(),
             groups: None,
             queries: None,
+            two_spaces: false,
             query_groups: None,
             labels: None,
             label_sets: None,
@@ -65,6 +67,12 @@ impl<'a> DatasetBuilder<'a> {
     /// Queries that are not the items.
     pub fn queries(mut self, queries: impl IntoCorpus<'a>) -> Self {
         self.queries = Some(queries.into_corpus());
+        self
+    }
+
+    /// Say that queries and items are vectors of two models. Where their dimensions differ, that is known.
+    pub fn two_spaces(mut self, two_spaces: bool) -> Self {
+        self.two_spaces = two_spaces;
         self
     }
 
@@ -230,6 +238,12 @@ impl<'a> DatasetBuilder<'a> {
         if let Some(queries) = &mut data.queries {
             queries.groups = self.query_groups.map(Cow::Owned);
         }
+        if self.two_spaces && !data.has_separate_queries() {
+            return Err(Error::Data(
+                "two models are of queries and of items: expected separate queries".into(),
+            ));
+        }
+        data.two_spaces |= self.two_spaces;
         data.class_supervision = class_supervision;
         data.narrowing = self.narrowing;
         data.storage = self.storage;

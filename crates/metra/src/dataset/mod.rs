@@ -38,6 +38,11 @@ pub struct Dataset<'a> {
     /// that combine several kinds.
     class_supervision: Vec<Supervision>,
     narrowing: Option<Narrowing>,
+    /// Whether queries and items are vectors of two models.
+    two_spaces: bool,
+    /// Dimension of the queries where vectors of both sides are stacked: queries in the first coordinates, items in those
+    /// behind them.
+    stacked: Option<usize>,
     storage: Storage,
     stop: Option<&'a AtomicBool>,
     fingerprint: OnceLock<String>,
@@ -55,7 +60,7 @@ impl<'a> Dataset<'a> {
         Self::assemble(items.into_corpus()?, None, Cow::Borrowed(supervision))
     }
 
-    /// Items and queries in different corpora of the same dimension.
+    /// Items and queries in different corpora, which may be of different dimensions.
     pub fn between(
         queries: impl IntoCorpus<'a>,
         items: impl IntoCorpus<'a>,
@@ -77,23 +82,15 @@ impl<'a> Dataset<'a> {
                 supervision.items(),
             ));
         }
-        let (query_count, query_dim) = match &queries {
-            Some(queries) => (queries.len(), queries.dim()),
-            None => (items.len(), items.dim()),
-        };
+        let query_count = queries
+            .as_ref()
+            .map_or(items.len(), |queries| queries.len());
         if supervision.queries() != query_count {
             let found = supervision.queries();
             return Err(Error::shape(
                 "queries the supervision speaks of",
                 query_count,
                 found,
-            ));
-        }
-        if query_dim != items.dim() {
-            return Err(Error::shape(
-                "dimension of the queries",
-                items.dim(),
-                query_dim,
             ));
         }
         if supervision.within() != queries.is_none() {
@@ -107,6 +104,10 @@ impl<'a> Dataset<'a> {
         if items.is_empty() || query_count == 0 {
             return Err(Error::shape("rows to learn from", "at least 1", 0));
         }
+        // Preprocessing may bring both sides to one dimension, which makes no one space of them.
+        let two_spaces = queries
+            .as_ref()
+            .is_some_and(|queries| queries.dim() != items.dim());
         let plain = |corpus| GroupedVectors {
             corpus,
             groups: None,
@@ -117,6 +118,8 @@ impl<'a> Dataset<'a> {
             supervision,
             class_supervision: Vec::new(),
             narrowing: None,
+            two_spaces,
+            stacked: None,
             storage: Storage::default(),
             stop: None,
             fingerprint: OnceLock::new(),
@@ -154,9 +157,29 @@ impl<'a> Dataset<'a> {
         &self.supervision
     }
 
-    /// Dimension of the vectors.
+    /// Dimension of the vectors: of the items, where queries have another one.
     pub fn dim(&self) -> usize {
         self.items.corpus.dim()
+    }
+
+    /// Whether queries and items are vectors of two models, which nothing can compare before it has learned how: where
+    /// their dimensions differ, or where that was said.
+    pub fn has_two_spaces(&self) -> bool {
+        self.two_spaces
+    }
+
+    /// The dimension of queries and items, or an error where they are vectors of two models; `needed_by` says what
+    /// compares them as they are.
+    pub fn one_space(&self, needed_by: &str) -> Result<usize> {
+        match self.has_two_spaces() {
+            false => Ok(self.dim()),
+            true => Err(Error::Data(format!(
+                "{needed_by} compares vectors as they are, but queries ({} dimensions) and items ({} dimensions) are of \
+                 two models",
+                self.queries().dim(),
+                self.dim()
+            ))),
+        }
     }
 
     /// How f64 input became f32, where that needed care.
@@ -175,6 +198,17 @@ impl<'a> Dataset<'a> {
             None => fingerprint(items)?,
         };
         Ok(self.fingerprint.get_or_init(|| found))
+    }
+
+    /// Dimension of the queries where vectors of both sides are stacked.
+    pub(crate) fn stacked(&self) -> Option<usize> {
+        self.stacked
+    }
+
+    /// The same data, whose vectors are stacked behind those of queries of this dimension.
+    pub(crate) fn with_stacked(mut self, queries: usize) -> Self {
+        self.stacked = Some(queries);
+        self
     }
 
     /// How much memory derived vectors may take.

@@ -58,6 +58,8 @@ impl<'a> Dataset<'a> {
             supervision: Cow::Owned(supervision),
             class_supervision,
             narrowing: self.narrowing.clone(),
+            two_spaces: self.two_spaces,
+            stacked: self.stacked,
             storage: self.storage.clone(),
             stop: self.stop,
             fingerprint: OnceLock::new(),
@@ -86,24 +88,30 @@ impl<'a> Dataset<'a> {
         Ok(Some(CorpusRef::Owned(Box::new(part))))
     }
 
-    /// The same data with other vectors in place of items and queries, row for row.
+    /// The same data with other vectors in place of items and queries, row for row; `change` is told whether it sees
+    /// separate queries.
     pub(crate) fn with_vectors<'b>(
         &'b self,
-        mut change: impl FnMut(&'b dyn Corpus, Option<&'b Groups>) -> Result<CorpusRef<'b>>,
+        mut change: impl FnMut(bool, &'b dyn Corpus, Option<&'b Groups>) -> Result<CorpusRef<'b>>,
     ) -> Result<Dataset<'b>> {
-        let mut changed = |vectors: &'b GroupedVectors<'a>| -> Result<GroupedVectors<'b>> {
-            let groups = vectors.groups.as_deref();
-            Ok(GroupedVectors {
-                corpus: stoppable(change(&*vectors.corpus, groups)?, self.stop),
-                groups: groups.map(Cow::Borrowed),
-            })
-        };
+        let mut changed =
+            |of_queries: bool, vectors: &'b GroupedVectors<'a>| -> Result<GroupedVectors<'b>> {
+                let groups = vectors.groups.as_deref();
+                Ok(GroupedVectors {
+                    corpus: stoppable(change(of_queries, &*vectors.corpus, groups)?, self.stop),
+                    groups: groups.map(Cow::Borrowed),
+                })
+            };
         Ok(Dataset {
-            items: changed(&self.items)?,
-            queries: self.queries.as_ref().map(changed).transpose()?,
+            items: changed(false, &self.items)?,
+            queries: (self.queries.as_ref())
+                .map(|queries| changed(true, queries))
+                .transpose()?,
             supervision: Cow::Borrowed(&self.supervision),
             class_supervision: self.class_supervision.clone(),
             narrowing: None,
+            two_spaces: self.two_spaces,
+            stacked: self.stacked,
             storage: self.storage.clone(),
             stop: self.stop,
             fingerprint: OnceLock::new(),

@@ -165,19 +165,30 @@ pub fn dissimilarities(
     groups: Option<&Groups>,
     pairs: &[[RowId; 2]],
 ) -> Result<Vec<f64>> {
-    if let Some(groups) = groups
-        && groups.len() as u64 != corpus.len()
-    {
-        let expected = corpus.len();
-        return Err(Error::shape("groups of the rows", expected, groups.len()));
+    dissimilarities_between(metric, (corpus, groups), (corpus, groups), pairs)
+}
+
+/// Rows with the group of each, where groups are known.
+pub type GroupedRows<'a> = (&'a dyn Corpus, Option<&'a Groups>);
+
+/// Dissimilarity of pairs of a query and an item.
+pub fn dissimilarities_between(
+    metric: &Chain,
+    queries: GroupedRows<'_>,
+    items: GroupedRows<'_>,
+    pairs: &[[RowId; 2]],
+) -> Result<Vec<f64>> {
+    for (corpus, groups) in [queries, items] {
+        if let Some(groups) = groups
+            && groups.len() as u64 != corpus.len()
+        {
+            let expected = corpus.len();
+            return Err(Error::shape("groups of the rows", expected, groups.len()));
+        }
     }
     let blocks: Vec<Result<Vec<f64>>> = pairs
         .par_chunks(BLOCK_ROWS)
-        .map(|pairs| {
-            let left = Side::gather(corpus, groups, pairs, 0)?;
-            let right = Side::gather(corpus, groups, pairs, 1)?;
-            embedded(metric, corpus, pairs, &left, &right)
-        })
+        .map(|pairs| embedded(metric, (queries, items), pairs))
         .collect();
     let mut all = Vec::with_capacity(pairs.len());
     for block in blocks {
@@ -194,12 +205,10 @@ struct Side {
 
 impl Side {
     fn gather(
-        corpus: &dyn Corpus,
-        groups: Option<&Groups>,
-        pairs: &[[RowId; 2]],
-        which: usize,
+        (corpus, groups): GroupedRows<'_>,
+        rows: impl Iterator<Item = RowId>,
     ) -> Result<Self> {
-        let mut ids: Vec<RowId> = pairs.iter().map(|pair| pair[which]).collect();
+        let mut ids: Vec<RowId> = rows.collect();
         ids.resize(BLOCK_ROWS, ids.last().copied().unwrap_or(0));
         let mut rows = RowBuf::empty(corpus.dim());
         corpus.gather(&ids, &mut rows)?;
@@ -217,16 +226,17 @@ impl Side {
 
 fn embedded(
     metric: &Chain,
-    corpus: &dyn Corpus,
+    corpora: (GroupedRows<'_>, GroupedRows<'_>),
     pairs: &[[RowId; 2]],
-    left: &Side,
-    right: &Side,
 ) -> Result<Vec<f64>> {
+    let left = Side::gather(corpora.0, pairs.iter().map(|pair| pair[0]))?;
+    let right = Side::gather(corpora.1, pairs.iter().map(|pair| pair[1]))?;
+    let corpora = [corpora.0.0, corpora.1.0];
     let named = |which: usize| {
         // The rows that fill the block up repeat the last pair.
         move |place: u64| {
             let pair = pairs.get(place as usize).or(pairs.last());
-            pair.map_or(place, |pair| corpus.origin(pair[which]))
+            pair.map_or(place, |pair| corpora[which].origin(pair[which]))
         }
     };
     let (mut queries, mut items) = (RowBuf::empty(1), RowBuf::empty(1));
@@ -242,7 +252,7 @@ fn embedded(
                     let lengths = [query, item].map(|row| sum(row, row, |a, b| a * b).sqrt());
                     if let Some(which) = lengths.iter().position(|length| *length == 0.0) {
                         return Err(Error::Row {
-                            row: corpus.origin(pair[which]),
+                            row: corpora[which].origin(pair[which]),
                             problem:
                                 "expected a vector of non-zero length to compare by cosine, but \
                                   all its values are 0 after the map"

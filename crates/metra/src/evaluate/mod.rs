@@ -29,7 +29,10 @@ mod thresholds;
 mod truth;
 mod verification;
 
-pub use agreement::{Agreement, Separation, agreement, dissimilarities, separation};
+pub use agreement::{
+    Agreement, GroupedRows, Separation, agreement, dissimilarities, dissimilarities_between,
+    separation,
+};
 pub(crate) use distributed::{IrrelevantCounts, RelevantScores};
 pub use evaluation::{Empty, Evaluation, EvaluationOptions, Ties, evaluate};
 pub use gaussian::Gaussians;

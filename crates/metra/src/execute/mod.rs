@@ -8,6 +8,7 @@ pub(crate) mod chosen;
 mod digest;
 pub(crate) mod moments;
 mod row_digests;
+pub(crate) mod summed;
 pub(crate) mod sums;
 pub(crate) mod within;
 

@@ -59,6 +59,12 @@ fn near_mean(corpus: &dyn Corpus) -> Result<Vec<f64>> {
     if corpus.is_empty() {
         return Err(Error::shape("rows of the corpus", "at least 1", 0));
     }
+    if let Some(known) = corpus
+        .pass_executor()
+        .and_then(|executor| executor.near_mean())
+    {
+        return Ok(known);
+    }
     let first: Vec<u64> = (0..corpus.len().min(256)).collect();
     let rows = fetched(corpus, &first)?;
     let mut mean = vec![0.0; corpus.dim()];

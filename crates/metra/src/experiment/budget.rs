@@ -16,7 +16,6 @@ use super::holdout::{HoldOut, Parts};
 use super::scores::Scores;
 use super::study::{Chosen, Study, only};
 use crate::evaluate::{Bootstrap, Comparison, Measure, paired_bootstrap};
-use crate::model::Space;
 use crate::random::Stream;
 use crate::training::Observer;
 use crate::{Error, Result};
@@ -95,7 +94,7 @@ pub struct BudgetCurve {
     /// Settings of all fits.
     pub chosen: Chosen,
     /// The base.
-    pub base: Space,
+    pub base: String,
     /// Points by growing share.
     pub points: Vec<BudgetPoint>,
     /// What more labels would bring; `None` where fewer than three shares could be learned from.
@@ -189,7 +188,7 @@ impl Study<'_> {
         Ok(BudgetCurve {
             measure: self.criterion,
             chosen,
-            base,
+            base: self.data.baseline_name(base),
             points,
             forecast,
         })

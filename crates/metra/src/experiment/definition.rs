@@ -101,9 +101,6 @@ pub struct Claim {
 }
 
 impl<'a> Experiment<'a> {
-    /// Methods that learn nothing: what vectors are compared by as they are.
-    pub const BASES: [&'static str; 2] = ["euclid", "cosine"];
-
     /// One method or several on a data set, under one protocol. Names, texts, claims and the budget of
     /// trials have defaults, which the fields can change.
     pub fn new(
@@ -116,7 +113,8 @@ impl<'a> Experiment<'a> {
         let mut methods = methods;
         for method in &mut methods {
             let entry = registry::find(&method.method)?;
-            let dim = method.recipe.most_dim(dataset.dim());
+            let dim = dataset.dim().min(dataset.queries().dim());
+            let dim = method.recipe.most_dim(dim);
             entry.settle(&mut method.settings, &method.grid, dim)?;
             method.limit_grid(dim)?;
         }
@@ -175,7 +173,9 @@ impl<'a> Experiment<'a> {
             let study = self.study(number, 0);
             for tried in self.combinations(number) {
                 let (settings, recipe) = study.with(&tried)?;
-                study.spaces_of(&study.pipeline_with(&settings, &recipe)?)?;
+                let pipeline = study.pipeline_with(&settings, &recipe)?;
+                pipeline.check_spaces(self.dataset)?;
+                study.spaces_of(&pipeline)?;
             }
         }
         let known = |what: &str, name: &str| {
@@ -188,8 +188,9 @@ impl<'a> Experiment<'a> {
         };
         if let Some(base) = &self.base {
             known("base", base)?;
-        } else if !self.methods.iter().any(|m| is_base(&m.method)) {
-            let expected = "euclid or cosine among the methods, or the name of another as base";
+        } else if !self.methods.iter().any(|m| self.is_base(&m.method)) {
+            let bases = self.dataset.baselines().join(" or ");
+            let expected = format!("{bases} among the methods, or the name of another as base");
             return Err(Error::parameter("base", expected, "none of them"));
         }
         for claim in &self.claims {
@@ -205,6 +206,11 @@ impl<'a> Experiment<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether others are compared with this method where no base is named.
+    pub(super) fn is_base(&self, method: &str) -> bool {
+        self.dataset.baselines().contains(&method)
     }
 
     /// The study of one method on one split.
@@ -273,8 +279,4 @@ impl<'a> Experiment<'a> {
             .map(|at| all[at as usize].clone())
             .collect()
     }
-}
-
-pub(super) fn is_base(method: &str) -> bool {
-    Experiment::BASES.contains(&method)
 }

@@ -26,6 +26,22 @@ impl Dataset<'_> {
         })
     }
 
+    /// The methods that a method is compared with where none is named.
+    pub fn baselines(&self) -> &'static [&'static str] {
+        match self.has_two_spaces() {
+            true => &["procrustes"],
+            false => &["euclid", "cosine"],
+        }
+    }
+
+    /// What the baseline that is compared in this space is called.
+    pub fn baseline_name(&self, base: Space) -> String {
+        match self.has_two_spaces() {
+            true => format!("procrustes by {base}"),
+            false => base.to_string(),
+        }
+    }
+
     /// Evaluate a chain on some units, in each of the spaces. `trained` are the units learned from,
     /// which serve as the gallery of [`Protocol::AgainstTraining`].
     pub fn evaluate_part(
@@ -231,6 +247,10 @@ impl Embedding for TwoChains<'_> {
 
     fn input_dim(&self) -> usize {
         self.coarse.input_dim()
+    }
+
+    fn query_input_dim(&self) -> usize {
+        self.coarse.query_input_dim()
     }
 
     fn output_dim(&self) -> usize {

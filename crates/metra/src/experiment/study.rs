@@ -8,6 +8,7 @@ use super::scores::Scores;
 use super::verdicts::Verdicts;
 use crate::dataset::Dataset;
 use crate::evaluate::Measure;
+use crate::methods::Procrustes;
 use crate::model::{Chain, Embedding, HeldOut, Model, Space};
 use crate::pipeline::{Fitted, Pipeline, registry};
 use crate::supervision::Supervision;
@@ -419,7 +420,18 @@ impl<'a> Study<'a> {
         (self.pipeline(chosen)?).model(self.data, fitted, self.seed, units, held_out)
     }
 
-    /// Judge the vectors as they are. Where a Gaussian a class cannot be had of them, as with more
+    /// What a method is compared with: the vectors as they are, or where queries and items are vectors of two models, queries
+    /// rotated into the space of the items.
+    fn baseline(&self, trained: &[u64]) -> Result<Chain> {
+        if !self.data.has_two_spaces() {
+            return Ok(Chain::identity(self.data.dim(), Space::SquaredL2));
+        }
+        let part = self.data.select(trained)?;
+        let fitted = Pipeline::new(Procrustes::default());
+        Ok(fitted.fit_chain(&part, &mut Run::new(self.seed))?.chain)
+    }
+
+    /// Judge the baseline. Where a Gaussian a class cannot be had of them, as with more
     /// dimensions than rows or with unseen classes, their five nearest neighbours vote instead.
     pub(super) fn judge_base(
         &self,
@@ -428,7 +440,7 @@ impl<'a> Study<'a> {
         trained: &[u64],
         judging: &EvaluationSettings,
     ) -> Result<Vec<Result<Scores>>> {
-        let chain = Chain::identity(self.data.dim(), Space::SquaredL2);
+        let chain = self.baseline(trained)?;
         if !matches!(
             judging.protocol,
             Protocol::Classify(Classifier::ZeroShot { .. })
@@ -449,6 +461,10 @@ impl<'a> Study<'a> {
     pub(super) fn choose_base(&self, train: &[u64], validation: &[u64]) -> Result<Space> {
         if let Some(base) = self.base {
             return Ok(base);
+        }
+        // A rotation is about directions.
+        if self.data.has_two_spaces() {
+            return Ok(Space::Cosine);
         }
         if validation.is_empty() {
             return Ok(Space::SquaredL2);

@@ -135,6 +135,15 @@ impl RowBuf {
         }
     }
 
+    /// A square of zeros with ones on its diagonal.
+    pub(crate) fn identity(dim: usize) -> Self {
+        let mut identity = RowBuf::zeros(dim, dim);
+        for index in 0..dim {
+            identity.row_mut(index)[index] = 1.0;
+        }
+        identity
+    }
+
     /// Take `values` as rows of `dim` numbers.
     pub fn from_values(values: Vec<f32>, dim: usize) -> Result<Self> {
         Rows::new(&values, dim)?;

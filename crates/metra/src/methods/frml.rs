@@ -27,7 +27,7 @@ use crate::training::training_space::{Start, TrainingSpace, fetch};
 use crate::training::warp::{
     Minibatch, RankWeights, Sampling, Violators, Warp, Workspace, check_relevance,
 };
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 use crate::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -135,6 +135,7 @@ impl Method for Frml {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.1", "0.3", "1"])];
     // Sec. 5.1 and 5.2: 300,000 triplets in minibatches of 5; the rate is chosen on a held-out set, and rank and

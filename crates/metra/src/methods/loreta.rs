@@ -19,7 +19,7 @@ use crate::training::manifold::moved;
 use crate::training::parameters::{Bound, parameters, require_rank};
 use crate::training::training_space::{Start, TrainingSpace};
 use crate::training::warp::check_relevance;
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 
 parameters! {
     /// Positive semidefinite similarity of fixed rank from triplets, on its manifold. Learns from
@@ -58,6 +58,7 @@ impl Method for Loreta {
     const SUMMARY: &'static str =
         "Semidefinite similarity of fixed rank from triplets, by Riemannian optimisation.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("rate", &["0.01", "0.03", "0.1"])];
 

@@ -15,6 +15,7 @@
 
 mod adapter;
 mod baselines;
+mod cca;
 mod frml;
 mod itml;
 mod kissme;
@@ -30,6 +31,7 @@ mod nca;
 mod oasis;
 mod pca;
 mod pcca;
+mod procrustes;
 mod proxy_anchor;
 pub mod qwise;
 pub mod slr;
@@ -40,6 +42,7 @@ mod xqda;
 
 pub use adapter::{AdaptedSides, Adapter};
 pub use baselines::{Cosine, Euclid};
+pub use cca::Cca;
 pub use frml::{Frml, MetricRegulariser, RankLoss};
 pub use itml::{Itml, Prior, Projections};
 pub use kissme::Kissme;
@@ -55,6 +58,7 @@ pub use nca::Nca;
 pub use oasis::Oasis;
 pub use pca::{Pca, Whitening};
 pub use pcca::{KernelPcca, Pcca};
+pub use procrustes::{Procrustes, QueryMap};
 pub use proxy_anchor::ProxyAnchor;
 pub use qwise::{Attributes, Qwise, RankSvm};
 pub use slr::{Slr, SlrAdapter};

@@ -17,7 +17,7 @@ use crate::training::in_batch::cosines::{Counts, PairLoss, SoftSum, soft_sums};
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 
 parameters! {
     /// Low-rank map in which, by cosine, rows are nearer to relevant than to irrelevant others of a
@@ -57,6 +57,7 @@ impl Method for MultiSimilarity {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("epsilon", &["0.3", "2"]), ("rate", &["0.003", "0.01"])];
 

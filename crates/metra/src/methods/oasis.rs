@@ -18,7 +18,7 @@ use crate::training::irrelevant::IrrelevantItems;
 use crate::training::parameters::{Bound, parameters};
 use crate::training::training_space::fetch;
 use crate::training::warp::check_relevance;
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 use crate::{Error, Result};
 
 parameters! {
@@ -50,6 +50,7 @@ impl Method for Oasis {
     const NAME: &'static str = "oasis";
     const SUMMARY: &'static str = "Bilinear similarity from triplets by passive-aggressive steps.";
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("cost", &["0.01", "0.1", "1"])];
 
@@ -68,17 +69,8 @@ impl Method for Oasis {
             .insert("scale".into(), f64::from(1.0 / triplets.inverse));
         let mut training = Training { settings, triplets };
         let schedule = settings.schedule;
-        descend(schedule, &mut training, identity(data.dim()), run)
+        descend(schedule, &mut training, RowBuf::identity(data.dim()), run)
     }
-}
-
-/// A matrix with ones on its diagonal.
-fn identity(dim: usize) -> RowBuf {
-    let mut identity = RowBuf::zeros(dim, dim);
-    for index in 0..dim {
-        identity.row_mut(index)[index] = 1.0;
-    }
-    identity
 }
 
 struct Training<'a> {
@@ -114,7 +106,7 @@ impl Descent for Training<'_> {
                 query.row_mut(column)[row] = value * self.triplets.inverse;
             }
         }
-        let mut item = identity(dim);
+        let mut item = RowBuf::identity(dim);
         (item.values_mut().iter_mut()).for_each(|value| *value *= self.triplets.inverse);
         Ok(Map::Bilinear {
             query: self.triplets.side(query)?,
@@ -291,7 +283,7 @@ mod tests {
         // qᵀ(x⁺ − x⁻) = 1·.5 + 2·(−1) = −1.5; loss 2.5; |q|² = 5, |apart|² = 1.25: τ = 2.5/6.25 = .4.
         let (query, apart) = ([1.0, 2.0], [0.5, -1.0]);
         let mut products = [0.0; 2];
-        let mut matrix = identity(2);
+        let mut matrix = RowBuf::identity(2);
         let loss = aggress(&mut matrix, &query, &apart, 10.0, &mut products);
         assert_eq!(loss, 2.5);
         let expected = [1.0 + 0.2, -0.4, 0.4, 1.0 - 0.8];
@@ -301,7 +293,7 @@ mod tests {
         // The step gives the triplet exactly its margin: a second one does nothing.
         let again = aggress(&mut matrix, &query, &apart, 10.0, &mut products);
         assert!(again.abs() < 1e-5, "{again}");
-        let mut matrix = identity(2);
+        let mut matrix = RowBuf::identity(2);
         aggress(&mut matrix, &query, &apart, 0.1, &mut products);
         assert!((matrix.row(0)[1] + 0.1).abs() < 1e-6, "{matrix:?}");
     }

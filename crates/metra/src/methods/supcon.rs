@@ -18,7 +18,7 @@ use crate::training::in_batch::cosines::{Counts, PairLoss, exponentials, in_lane
 use crate::training::in_batch::{InBatchTraining, SPACES, WithoutProxies, train};
 use crate::training::local_sgd::LocalSgd;
 use crate::training::parameters::{Bound, parameters};
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 
 parameters! {
     /// Low-rank map in which, by cosine, relevant items stand out among all items of a batch. Learns
@@ -52,6 +52,7 @@ impl Method for SupCon {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] = &[
         ("temperature", &["0.1", "0.2"]),
         ("rate", &["0.001", "0.003"]),

@@ -43,14 +43,56 @@ pub enum Step {
 }
 
 /// Preprocessing, map and space: a metric on the vectors as the user has them. With a code, items are compared
-/// as their codes stand for them.
+/// as their codes stand for them. Queries of another dimension than items have preprocessing of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
-    input_dim: usize,
-    steps: Vec<Step>,
+    items: Preprocessing,
+    /// `None` where queries are prepared as items are.
+    queries: Option<Preprocessing>,
     map: Map,
     space: Space,
     code: Option<Code>,
+}
+
+/// The dimension of vectors as they come, and what is done to them before the map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preprocessing {
+    /// Dimension of the vectors.
+    pub input_dim: usize,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Preprocessing {
+    /// Names of the groups whose means are subtracted, if some are.
+    fn group_names(&self) -> Option<&[String]> {
+        self.steps.iter().find_map(|step| match step {
+            Step::CentreGroups { names, .. } => Some(names.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// Dimension of a prepared vector.
+    fn output_dim(&self) -> Result<usize> {
+        self.dimensions().map(|(prepared, _)| prepared)
+    }
+
+    /// Dimension of a vector after the steps, and the largest that it has on the way.
+    fn dimensions(&self) -> Result<(usize, usize)> {
+        let (mut dim, mut widest) = (self.input_dim, self.input_dim);
+        for step in &self.steps {
+            dim = step.output_dim(dim)?;
+            widest = widest.max(dim);
+        }
+        match widest > MOST_NUMBERS {
+            true => Err(Error::shape(
+                "dimension of a vector and of what the steps make of it",
+                format!("at most {MOST_NUMBERS}"),
+                widest,
+            )),
+            false => Ok((dim, widest)),
+        }
+    }
 }
 
 impl Step {
@@ -158,28 +200,58 @@ fn subtract(row: &mut [f32], mean: &[f32]) {
 impl Chain {
     /// Put the parts together; their dimensions must fit.
     pub fn new(input_dim: usize, steps: Vec<Step>, map: Map, space: Space) -> Result<Self> {
-        let chain = Chain {
-            input_dim,
-            steps,
-            map,
-            space,
-            code: None,
+        Self::between(None, Preprocessing { input_dim, steps }, map, space)
+    }
+
+    /// Put the parts together, with preprocessing of queries that is not that of items; the map of each side takes
+    /// what its preprocessing gives.
+    pub fn between(
+        queries: Option<Preprocessing>,
+        items: Preprocessing,
+        map: Map,
+        space: Space,
+    ) -> Result<Self> {
+        if let Some(queries) = &queries
+            && queries.group_names() != items.group_names()
+        {
+            let what = "groups whose means are subtracted from queries";
+            let names = |names: Option<&[String]>| names.map_or("none".into(), |n| n.join(", "));
+            let (expected, found) = (names(items.group_names()), names(queries.group_names()));
+            return Err(Error::shape(what, expected, found));
+        }
+        let item_dim = items.output_dim()?;
+        let query_dim = match &queries {
+            Some(queries) => queries.output_dim()?,
+            None => item_dim,
         };
-        let prepared = chain.prepared_dim()?;
-        chain.map.check(prepared)?;
-        chain.space.check(chain.map.output_dim(prepared))?;
-        if matches!(chain.map, Map::Indefinite(_)) && space != Space::InnerProduct {
+        map.check(query_dim, item_dim)?;
+        space.check(map.output_dim(item_dim))?;
+        if matches!(map, Map::Indefinite(_)) && space != Space::InnerProduct {
             let expected = "dot: the map of an indefinite metric gives vectors for it alone";
             return Err(Error::parameter("score", expected, space));
         }
-        Ok(chain)
+        Ok(Chain {
+            items,
+            queries,
+            map,
+            space,
+            code: None,
+        })
+    }
+
+    /// Another map or another space behind the same preprocessing; a code is dropped.
+    pub(super) fn with_map(&self, map: Map, space: Space) -> Result<Self> {
+        Chain::between(self.queries.clone(), self.items.clone(), map, space)
     }
 
     /// The vectors as they are, compared in `space`.
     pub fn identity(dim: usize, space: Space) -> Self {
         Chain {
-            input_dim: dim,
-            steps: Vec::new(),
+            items: Preprocessing {
+                input_dim: dim,
+                steps: Vec::new(),
+            },
+            queries: None,
             map: Map::Identity,
             space,
             code: None,
@@ -206,8 +278,7 @@ impl Chain {
 
     /// The same metric with a rotation after its map; a code is dropped.
     pub(crate) fn rotated(&self, rotation: &LowRank) -> Result<Self> {
-        let map = self.map.then(rotation)?;
-        Chain::new(self.input_dim, self.steps.clone(), map, self.space)
+        self.with_map(self.map.then(rotation)?, self.space)
     }
 
     /// The same chain compared in another space; codes are for one.
@@ -219,33 +290,30 @@ impl Chain {
             let expected = format!("{} (what the {} codes are for)", self.space, code.name());
             return Err(Error::parameter("score", expected, space));
         }
-        Chain::new(self.input_dim, self.steps.clone(), self.map.clone(), space)
+        self.with_map(self.map.clone(), space)
     }
 
-    fn prepared_dim(&self) -> Result<usize> {
-        self.widths().map(|(prepared, _)| prepared)
-    }
-
-    /// Numbers of a vector after the steps, and the most that it has on the way.
-    fn widths(&self) -> Result<(usize, usize)> {
-        let (mut dim, mut widest) = (self.input_dim, self.input_dim);
-        for step in &self.steps {
-            dim = step.output_dim(dim)?;
-            widest = widest.max(dim);
-        }
-        match widest > MOST_NUMBERS {
-            true => Err(Error::shape(
-                "dimension of a vector and of what the steps make of it",
-                format!("at most {MOST_NUMBERS}"),
-                widest,
-            )),
-            false => Ok((dim, widest)),
-        }
-    }
-
-    /// The steps of preprocessing.
+    /// The steps of preprocessing: those of items, where queries have their own.
     pub fn steps(&self) -> &[Step] {
-        &self.steps
+        &self.items.steps
+    }
+
+    /// The preprocessing of queries, where it is not that of items.
+    pub fn query_preprocessing(&self) -> Option<&Preprocessing> {
+        self.queries.as_ref()
+    }
+
+    /// The preprocessing of one side.
+    fn preprocessing(&self, side: Side) -> &Preprocessing {
+        match (side, &self.queries) {
+            (Side::Query, Some(queries)) => queries,
+            _ => &self.items,
+        }
+    }
+
+    /// Dimension of the vectors of one side.
+    pub fn dim_of(&self, side: Side) -> usize {
+        self.preprocessing(side).input_dim
     }
 
     /// The map.
@@ -270,27 +338,29 @@ impl Chain {
     /// Whether queries are embedded otherwise than items: by another map, or because only items are coded.
     pub fn has_two_sides(&self) -> bool {
         let is_one_sided = |code: &Code| !code.codes_queries();
-        self.map.has_two_sides() || self.code.as_ref().is_some_and(is_one_sided)
+        self.queries.is_some()
+            || self.map.has_two_sides()
+            || self.code.as_ref().is_some_and(is_one_sided)
     }
 
     /// Names of the groups whose means the preprocessing subtracts, if it does.
     pub fn group_names(&self) -> Option<&[String]> {
-        self.steps.iter().find_map(|step| match step {
-            Step::CentreGroups { names, .. } => Some(names.as_slice()),
-            _ => None,
-        })
+        self.items.group_names()
     }
 
-    /// An error if the rows have another dimension than the metric was made for.
-    pub(super) fn check_dim(&self, batch: &Batch<'_>) -> Result<()> {
-        if batch.rows.dim() != self.input_dim {
-            return Err(Error::shape(
-                "dimension of the vectors",
-                format!("{} (what the metric was made for)", self.input_dim),
-                batch.rows.dim(),
-            ));
+    /// An error if the rows of a side have another dimension than the metric was made for.
+    pub(super) fn check_dim(&self, side: Side, batch: &Batch<'_>) -> Result<()> {
+        let (expected, found) = (self.dim_of(side), batch.rows.dim());
+        if found == expected {
+            return Ok(());
         }
-        Ok(())
+        let what = match (side, &self.queries) {
+            (_, None) => "dimension of the vectors",
+            (Side::Query, _) => "dimension of the queries",
+            (Side::Item, _) => "dimension of the items",
+        };
+        let expected = format!("{expected} (what the metric was made for)");
+        Err(Error::shape(what, expected, found))
     }
 
     fn embed(&self, first: u64, side: Side, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
@@ -322,11 +392,12 @@ impl Chain {
         batch: &Batch<'_>,
         out: &mut RowBuf,
     ) -> Result<()> {
-        self.check_dim(batch)?;
-        if self.steps.is_empty() {
+        self.check_dim(side, batch)?;
+        let preprocessing = self.preprocessing(side);
+        if preprocessing.steps.is_empty() {
             return self.map.apply(first, side, batch.rows, out);
         }
-        let (rows, (_, widest)) = (batch.rows, self.widths()?);
+        let (rows, (_, widest)) = (batch.rows, preprocessing.dimensions()?);
         let block = (AT_ONCE / widest.max(1)).max(1);
         if rows.len() <= block {
             return self.embed_block(first, side, batch, out);
@@ -354,9 +425,10 @@ impl Chain {
         batch: &Batch<'_>,
         out: &mut RowBuf,
     ) -> Result<()> {
-        out.clear(self.input_dim);
+        let Preprocessing { input_dim, steps } = self.preprocessing(side);
+        out.clear(*input_dim);
         out.extend(batch.rows);
-        for step in &self.steps {
+        for step in steps {
             step.apply(first, batch.groups, out)?;
         }
         if self.map != Map::Identity {
@@ -374,11 +446,15 @@ impl Embedding for Chain {
     }
 
     fn input_dim(&self) -> usize {
-        self.input_dim
+        self.dim_of(Side::Item)
+    }
+
+    fn query_input_dim(&self) -> usize {
+        self.dim_of(Side::Query)
     }
 
     fn output_dim(&self) -> usize {
-        let prepared = self.prepared_dim().unwrap_or(self.input_dim);
+        let prepared = self.items.output_dim().unwrap_or(self.items.input_dim);
         self.map.output_dim(prepared)
     }
 

@@ -91,13 +91,16 @@ impl KernelMap {
 }
 
 impl Map {
-    /// Numbers in an input vector; `None` for the identity, which takes any.
-    pub(crate) fn input_dim(&self) -> Option<usize> {
+    /// Dimension of the vectors of a side; `None` for the identity, which takes any.
+    pub(crate) fn input_dim(&self, side: Side) -> Option<usize> {
         match self {
             Map::Identity => None,
             Map::LowRank(map) => Some(map.input_dim()),
             Map::Diagonal(factors) => Some(factors.len()),
-            Map::Bilinear { query, .. } => Some(query.input_dim()),
+            Map::Bilinear { query, item } => Some(match side {
+                Side::Query => query.input_dim(),
+                Side::Item => item.input_dim(),
+            }),
             Map::Kernel(map) => Some(map.landmarks.dim()),
             Map::Indefinite(map) => Some(map.map().input_dim()),
         }
@@ -119,32 +122,36 @@ impl Map {
         matches!(self, Map::Bilinear { .. } | Map::Indefinite(_))
     }
 
-    /// An error if the parts do not fit each other or rows of `input` numbers.
-    pub(super) fn check(&self, input: usize) -> Result<()> {
-        if let Map::Bilinear { query, item } = self {
-            for (what, a, b) in [
-                ("input", query.input_dim(), item.input_dim()),
-                ("output", query.output_dim(), item.output_dim()),
-            ] {
-                if a != b {
-                    let what = format!("{what} of the map of items");
-                    return Err(Error::shape(what, format!("{a} (as of queries)"), b));
-                }
-            }
+    /// An error if the parts do not fit each other or prepared vectors of these dimensions.
+    pub(super) fn check(&self, query_dim: usize, item_dim: usize) -> Result<()> {
+        if let Map::Bilinear { query, item } = self
+            && query.output_dim() != item.output_dim()
+        {
+            let expected = format!("{} (as of queries)", query.output_dim());
+            let what = "output of the map of items";
+            return Err(Error::shape(what, expected, item.output_dim()));
         }
         if let Map::Diagonal(factors) = self
             && !factors.iter().all(|f| f.is_finite())
         {
             return Err(Error::Data("the map has values that are not finite".into()));
         }
-        match self.input_dim() {
-            Some(dim) if dim != input => Err(Error::shape(
-                "dimension of the vectors before the map",
-                dim,
-                input,
-            )),
-            _ => Ok(()),
+        if !matches!(self, Map::Bilinear { .. }) && query_dim != item_dim {
+            let what = "dimension of prepared queries, which share a map with the items";
+            return Err(Error::shape(what, item_dim, query_dim));
         }
+        for (side, found) in [(Side::Query, query_dim), (Side::Item, item_dim)] {
+            let expected = self.input_dim(side).unwrap_or(found);
+            if found != expected {
+                let what = match (side, query_dim == item_dim) {
+                    (_, true) => "dimension of the vectors before the map",
+                    (Side::Query, _) => "dimension of the queries before the map",
+                    (Side::Item, _) => "dimension of the items before the map",
+                };
+                return Err(Error::shape(what, expected, found));
+            }
+        }
+        Ok(())
     }
 
     /// This map, then a rotation of mapped vectors. Both sides are rotated, so that what they are compared by
@@ -234,7 +241,13 @@ mod tests {
             query: low_rank(&[1.0, 0.0], 2, None),
             item: low_rank(&[1.0, 0.0, 0.0, 1.0], 2, None),
         };
-        assert!(uneven.check(2).unwrap_err().to_string().contains("output"));
+        assert!(
+            uneven
+                .check(2, 2)
+                .unwrap_err()
+                .to_string()
+                .contains("output")
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod trained_model;
 mod training_rows;
 mod unit_length;
 
-pub use chain::{Chain, Step};
+pub use chain::{Chain, Preprocessing, Step};
 pub use code::{Code, CodedItems, Int8Scale, ProductCode};
 pub(crate) use code::{MOST_CENTROIDS, nearest, range};
 pub use embed::{Embedded, Side, embed_corpus, for_each_embedded};
@@ -40,8 +40,13 @@ pub trait Embedding: Send + Sync {
     /// How embedded vectors are compared.
     fn space(&self) -> Space;
 
-    /// Numbers in an input vector.
+    /// Dimension of an input vector: of an item, where queries have another one.
     fn input_dim(&self) -> usize;
+
+    /// Dimension of a query as it comes.
+    fn query_input_dim(&self) -> usize {
+        self.input_dim()
+    }
 
     /// Numbers in an embedded vector.
     fn output_dim(&self) -> usize;

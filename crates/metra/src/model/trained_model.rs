@@ -136,6 +136,13 @@ impl Model {
     /// Put together; the parts must fit.
     pub fn new(narrowing: Option<Narrowing>, chain: Chain, origin: Origin) -> Result<Self> {
         if let Some(narrowing) = &narrowing {
+            if chain.query_preprocessing().is_some() {
+                return Err(Error::Data(
+                    "queries of another dimension than items: expected values that f32 can hold without being moved \
+                     or scaled"
+                        .into(),
+                ));
+            }
             if narrowing.shift.len() != chain.embed_dim() {
                 return Err(Error::shape(
                     "columns of the narrowing",
@@ -246,9 +253,14 @@ impl Origin {
 }
 
 impl Model {
-    /// Dimension of the vectors that it takes.
+    /// Dimension of the vectors that it takes: of items, where queries have another one.
     pub fn input_dim(&self) -> usize {
         Embedding::input_dim(&self.chain)
+    }
+
+    /// Dimension of the queries that it takes.
+    pub fn query_input_dim(&self) -> usize {
+        self.chain.query_input_dim()
     }
 
     /// Dimension of a mapped vector.

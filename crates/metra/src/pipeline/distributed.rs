@@ -76,11 +76,12 @@ impl Pipeline {
             let expected = "none for training on a cluster";
             return Err(Error::parameter("from", expected, earlier.file()));
         }
-        let steps = self.recipe.fit(data.items(), data.item_groups())?;
+        self.check_spaces(data)?;
+        let prepare = self.preprocessing(data)?;
         let mut run = Run::new(seed);
         let map = {
-            let data = data.with_vectors(|corpus, groups| {
-                let corpus = PreparedCorpus::new(corpus, groups, &steps);
+            let data = data.with_vectors(|_, corpus, groups| {
+                let corpus = PreparedCorpus::new(corpus, groups, &prepare.of(false).steps);
                 Ok(CorpusRef::Owned(Box::new(corpus)))
             })?;
             let limited = self.limited_rank(data.dim())?;
@@ -96,7 +97,7 @@ impl Pipeline {
             };
             (map, method.parameters())
         };
-        let fitted = self.assemble(data.dim(), steps, map, &mut run)?;
+        let fitted = self.assemble(prepare, map, &mut run)?;
         self.model(data, fitted, seed, &data.units(), None)
     }
 }

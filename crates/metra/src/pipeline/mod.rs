@@ -12,6 +12,7 @@
 //! # Ok::<(), metra::Error>(())
 //! ```
 
+mod class_sums;
 pub(crate) mod distributed;
 pub mod registry;
 #[cfg(test)]
@@ -19,16 +20,22 @@ mod seen_rows_tests;
 mod start;
 #[cfg(test)]
 mod start_tests;
+mod two_spaces;
+#[cfg(test)]
+mod two_spaces_tests;
 
+use crate::data::Corpus;
 use crate::dataset::Dataset;
 use crate::execute::{decode, encode, row_digests};
-use crate::model::{Chain, HeldOut, Map, Model, Origin, Space, Step, TrainingRows};
+use crate::model::{Chain, HeldOut, Map, Model, Origin, Preprocessing, Space, Step, TrainingRows};
 use crate::training::codes::straight_through::StraightThrough;
 use crate::training::prepared_corpus::{PreparedCorpus, prepared};
-use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run};
+use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run, TwoModels};
 use crate::{Error, Result};
+pub use class_sums::ClassSums;
 use start::EarlierModel;
 use std::collections::BTreeMap;
+use two_spaces::Stacking;
 
 /// Preprocessing, method and score.
 pub struct Pipeline {
@@ -41,6 +48,27 @@ pub struct Pipeline {
 
 /// Evaluates a chain on a validation part; larger is better.
 pub(crate) type ValidateChain<'a> = dyn Fn(&Chain) -> Result<f64> + 'a;
+
+/// Fitted preprocessing.
+pub(crate) struct Prepare {
+    items: Preprocessing,
+    /// Where queries are vectors of another model.
+    queries: Option<Preprocessing>,
+}
+
+impl Prepare {
+    /// Of items, or of queries.
+    fn of(&self, queries: bool) -> &Preprocessing {
+        match &self.queries {
+            Some(own) if queries => own,
+            _ => &self.items,
+        }
+    }
+
+    fn chain(&self, map: Map, space: Space) -> Result<Chain> {
+        Chain::between(self.queries.clone(), self.items.clone(), map, space)
+    }
+}
 
 /// What a fit gave, before anything is known of where it came from.
 #[derive(Debug, Clone)]
@@ -220,28 +248,36 @@ impl Pipeline {
         if let Some(done) = run.checkpoint.as_ref().and_then(|kept| kept.done(&fit)) {
             return Fitted::decode(&done);
         }
-        let steps = match &self.start {
-            Some(earlier) => earlier.steps(&self.recipe, data)?,
-            None => self.recipe.fit(data.items(), data.item_groups())?,
-        };
+        self.check_spaces(data)?;
+        let prepare = self.preprocessing(data)?;
         let memory = data.storage().memory;
         let seed = run.seed;
         let validate_map = |validate: &ValidateChain<'_>, map: &Map| {
-            let chain = Chain::new(data.dim(), steps.clone(), map.clone(), self.first_space())?;
+            let chain = prepare.chain(map.clone(), self.first_space())?;
             match self.straight_through() {
                 Some(_) => validate(&self.coded(chain, data, seed)?),
                 None => validate(&chain),
             }
         };
         let map = {
-            let data = data.with_vectors(|corpus, groups| {
-                prepared(PreparedCorpus::new(corpus, groups, &steps), memory)
+            let data = data.with_vectors(|of_queries, corpus, groups| {
+                let steps = &prepare.of(of_queries).steps;
+                prepared(PreparedCorpus::new(corpus, groups, steps), memory)
             })?;
+            let is_stacked = data.has_two_spaces() && self.method.two_models() == TwoModels::Stack;
+            let stacking = is_stacked.then(|| Stacking::new(&data)).transpose()?;
+            let stacked = (stacking.as_ref()).map(|stacking| stacking.stacked(&data));
+            let stacked = stacked.transpose()?;
+            let data = stacked.as_ref().unwrap_or(&data);
+            let split = |map: &Map| match &stacking {
+                Some(stacking) => stacking.split(map),
+                None => Ok(map.clone()),
+            };
             // A caller's own validation sees maps alone; ours sees the steps before them too.
             let mut given = run.validate.as_deref_mut();
             let mut validate = |map: &Map| match (&mut given, validate) {
-                (Some(given), _) => given(map),
-                (None, Some(validate)) => validate_map(validate, map),
+                (Some(given), _) => given(&split(map)?),
+                (None, Some(validate)) => validate_map(validate, &split(map)?),
                 (None, None) => Ok(0.0),
             };
             let mut inner = Run {
@@ -259,18 +295,59 @@ impl Pipeline {
             };
             let limited = self.limited_rank(data.dim())?;
             let method = limited.as_deref().unwrap_or(&*self.method);
-            let map = method.fit(&data, &mut inner);
+            let map = method.fit(data, &mut inner);
             let Run { facts, outputs, .. } = inner;
             (run.facts, run.outputs) = (facts, outputs);
-            (map?, self.parameters(method))
+            (split(&map?)?, self.parameters(method))
         };
-        let fitted = self.assemble(data.dim(), steps, map, run)?;
+        let fitted = self.assemble(prepare, map, run)?;
         // A fit that was ended early is not done: its state is in the checkpoint, to go on from.
         let is_enough = run.observer.as_deref().is_some_and(Observer::is_enough);
         if let Some(checkpoint) = run.checkpoint.as_ref().filter(|_| !is_enough) {
             checkpoint.finish(fit, fitted.encode()?)?;
         }
         Ok(fitted)
+    }
+
+    /// An error where queries and items are vectors of two models, and the method cannot learn from that.
+    pub(crate) fn check_spaces(&self, data: &Dataset<'_>) -> Result<()> {
+        if !data.has_two_spaces() {
+            return Ok(());
+        }
+        let (queries, items) = (data.queries().dim(), data.dim());
+        if self.method.two_models() == TwoModels::Refuse {
+            let able = registry::names(|method| method.two_models() != TwoModels::Refuse);
+            let expected = format!(
+                "one that learns a map for each side, since queries ({queries} dimensions) and items ({items}) are vectors of \
+                 two models: {able}"
+            );
+            return Err(Error::parameter("method", expected, self.method.name()));
+        }
+        if let Some(earlier) = &self.start {
+            let expected = "none where queries and items are vectors of two models";
+            return Err(Error::parameter("from", expected, earlier.file()));
+        }
+        Ok(())
+    }
+
+    /// The fitted preprocessing of items, and of queries where they are vectors of another model.
+    fn preprocessing(&self, data: &Dataset<'_>) -> Result<Prepare> {
+        let fitted = |corpus: &dyn Corpus, steps: Vec<Step>| Preprocessing {
+            input_dim: corpus.dim(),
+            steps,
+        };
+        let items = match &self.start {
+            Some(earlier) => earlier.steps(&self.recipe, data)?,
+            None => self.recipe.fit(data.items(), data.item_groups())?,
+        };
+        let queries = match data.has_two_spaces() {
+            true => Some(self.recipe.fit(data.queries(), data.query_groups())?),
+            false => None,
+        };
+        Ok(Prepare {
+            items: fitted(data.items(), items),
+            queries: queries.map(|steps| fitted(data.queries(), steps)),
+        })
     }
 
     /// The method with its rank lowered to the dimension of prepared vectors, where a share of the variance
@@ -315,13 +392,12 @@ impl Pipeline {
 
     fn assemble(
         &self,
-        dim: usize,
-        steps: Vec<Step>,
+        prepare: Prepare,
         (map, parameters): (Map, BTreeMap<String, String>),
         run: &mut Run<'_>,
     ) -> Result<Fitted> {
         Ok(Fitted {
-            chain: Chain::new(dim, steps, map, self.first_space())?,
+            chain: prepare.chain(map, self.first_space())?,
             parameters,
             facts: std::mem::take(&mut run.facts),
             outputs: std::mem::take(&mut run.outputs),

@@ -4,13 +4,13 @@ use crate::methods::qwise::{Attributes, Qwise, RankSvm};
 use crate::methods::slr::{Slr, SlrAdapter};
 use crate::methods::warca::{KernelWarca, Warca};
 use crate::methods::{
-    Adapter, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn, Loreta,
-    Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, ProxyAnchor, SupCon, Svmml, Whitening,
-    Xqda,
+    Adapter, Cca, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn,
+    Loreta, Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, Procrustes, ProxyAnchor,
+    SupCon, Svmml, Whitening, Xqda,
 };
 use crate::supervision::{Supervision, SupervisionKind};
 use crate::training::parameters::did_you_mean;
-use crate::training::{AnyMethod, CodeSpec, Method, Parameter};
+use crate::training::{AnyMethod, CodeSpec, Method, Parameter, TwoModels};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,8 @@ pub struct Entry {
     pub tries_grid: bool,
     /// Whether it can start from the map of an earlier model.
     pub starts_from_model: bool,
+    /// Whether it learns from queries and items that are vectors of two models.
+    pub two_spaces: bool,
     build: Build,
 }
 
@@ -49,6 +51,8 @@ pub const ENTRIES: &[Entry] = &[
     Entry::of::<Lda>(),
     Entry::of::<Kissme>(),
     Entry::of::<Xqda>(),
+    Entry::of::<Cca>(),
+    Entry::of::<Procrustes>(),
     Entry::of::<Lfda>(),
     Entry::of::<KernelLfda>(),
     Entry::of::<Mfa>(),
@@ -113,6 +117,7 @@ impl Entry {
             paper: M::PAPER,
             tries_grid: M::TRIES_GRID,
             starts_from_model: M::STARTS_FROM_MODEL,
+            two_spaces: !matches!(M::TWO_MODELS, TwoModels::Refuse),
             build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
         }
     }

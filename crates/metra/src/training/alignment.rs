@@ -3,6 +3,7 @@
 //! Which form (ridge regression, or a rotation: Schönemann 1966) serves best is settled on pairs that were not learned from, by how well
 //! mapped vectors find their own true ones: an error of squares or a cosine would not see what a ranking sees.
 
+use super::paired_moments::PairedMoments;
 use crate::data::{BorrowedCorpus, Corpus, ElementMap, MemoryCorpus};
 use crate::linalg::{Eigen, RowBuf, Symmetric, accumulate_product, product, rows_from};
 use crate::model::{Chain, Embedding, LowRank, Map, Side, Space, Step, for_each_embedded};
@@ -190,7 +191,7 @@ fn prepared(corpus: &dyn Corpus, space: Space) -> Result<RowBuf> {
 }
 
 /// An error where somebody asked to stop.
-type Check<'a> = &'a dyn Fn() -> Result<()>;
+pub(crate) type Check<'a> = &'a dyn Fn() -> Result<()>;
 
 /// Sums over pairs, about the means of all of them: about 0 they would cancel where the data lies far from the origin.
 #[derive(Clone)]
@@ -237,7 +238,7 @@ struct Axes {
 }
 
 /// What maps of every form are made of.
-struct Fit {
+pub(crate) struct Fit {
     from_mean: Vec<f64>,
     to_mean: Vec<f64>,
     /// Covariance of what is mapped.
@@ -259,7 +260,27 @@ impl Fit {
             sums.between[(a, b)] / sums.count - x[a] * y[b]
         });
         let within = Symmetric::new(within)?;
-        let scale = within.trace() / x.len() as f64;
+        let moved = |mean: &[f64], by: &[f64]| mean.iter().zip(by).map(|(m, b)| m + b).collect();
+        Fit::of_covariances(moved(from, &x), moved(to, &y), within, between)
+    }
+
+    /// Of queries and the items that are relevant to them.
+    pub(crate) fn of_pairs(found: PairedMoments) -> Result<Self> {
+        let PairedMoments {
+            queries,
+            items,
+            between,
+        } = found;
+        Fit::of_covariances(queries.mean, items.mean, queries.covariance, between)
+    }
+
+    fn of_covariances(
+        from_mean: Vec<f64>,
+        to_mean: Vec<f64>,
+        within: Symmetric,
+        between: Mat<f64>,
+    ) -> Result<Self> {
+        let scale = within.trace() / from_mean.len() as f64;
         // The comparison is false where it is not a number, too.
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(Error::Data(
@@ -267,17 +288,17 @@ impl Fit {
                     .into(),
             ));
         }
-        let moved = |mean: &[f64], by: &[f64]| mean.iter().zip(by).map(|(m, b)| m + b).collect();
         Ok(Fit {
-            from_mean: moved(from, &x),
-            to_mean: moved(to, &y),
+            from_mean,
+            to_mean,
             within,
             scale,
             between,
         })
     }
 
-    fn map(&self, form: AlignmentForm, check: Check<'_>) -> Result<LowRank> {
+    /// The map of this form.
+    pub(crate) fn map(&self, form: AlignmentForm, check: Check<'_>) -> Result<LowRank> {
         match form {
             AlignmentForm::Ridge(ridge) => self.regression(&self.axes(check)?, ridge),
             AlignmentForm::Rotation => self.rotation(),

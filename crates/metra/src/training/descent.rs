@@ -338,7 +338,7 @@ mod tests {
             ..Run::default()
         };
         let map = descend(schedule, &mut Count, 0, &mut run).unwrap();
-        let steps = map.output_dim(map.input_dim().unwrap());
+        let steps = map.output_dim(map.input_dim(crate::model::Side::Item).unwrap());
         let best = run.facts.get("best_step").copied().unwrap_or(-1.0);
         (steps, run.facts["steps"], best)
     }
@@ -379,7 +379,7 @@ mod tests {
         let mut slow = Slow(Vec::new());
         let mut validated = Vec::new();
         let mut grows = |map: &Map| {
-            validated.push(map.input_dim());
+            validated.push(map.input_dim(crate::model::Side::Item));
             Ok(validated.len() as f64)
         };
         let mut run = Run {
@@ -394,7 +394,7 @@ mod tests {
         // A sleep takes no less than it was asked for, and on a busy machine more.
         assert!((1..=5).contains(&slow.0.len()), "{:?}", slow.0);
         assert!(slow.0[0] == 1.0 && slow.0.is_sorted_by(|a, b| a > b));
-        assert_eq!(map.input_dim(), Some(slow.0.len()));
+        assert_eq!(map.input_dim(crate::model::Side::Item), Some(slow.0.len()));
         assert_eq!(schedule.share_done(2500, 0.05), 0.5);
         assert_eq!(Schedule::of(10).share_done(5, 1e9), 0.5);
         assert!(schedule.check_distributed().is_err());
@@ -404,7 +404,9 @@ mod tests {
     fn whoever_observes_can_end_it() {
         // The state at the end is validated too: after 17 steps it is the best, after 23 that of step 20 is.
         for (validated, end, kept) in [(true, 17, 17), (true, 23, 20), (false, 17, 17)] {
-            let mut first = |map: &Map| Ok(-(map.input_dim().unwrap() as f64 - 20.0).abs());
+            let mut first = |map: &Map| {
+                Ok(-(map.input_dim(crate::model::Side::Item).unwrap() as f64 - 20.0).abs())
+            };
             let mut observer = Until(end, 0);
             let mut run = Run {
                 observer: Some(&mut observer),
@@ -413,7 +415,7 @@ mod tests {
             };
             let map = descend(Schedule::of(100), &mut Count, 0, &mut run).unwrap();
             assert_eq!(
-                (map.input_dim(), run.facts["steps"]),
+                (map.input_dim(crate::model::Side::Item), run.facts["steps"]),
                 (Some(kept), end as f64)
             );
         }
@@ -422,7 +424,8 @@ mod tests {
     #[test]
     fn the_best_state_is_kept_and_patience_ends_it() {
         // Best after 30 steps; the checks after 40 and 50 miss it, and that ends the course.
-        let mut peak = |map: &Map| Ok(-(map.input_dim().unwrap() as f64 - 30.0).abs());
+        let mut peak =
+            |map: &Map| Ok(-(map.input_dim(crate::model::Side::Item).unwrap() as f64 - 30.0).abs());
         assert_eq!(taken(Some(&mut peak), None), (30, 50.0, 30.0));
         // Without validation, and as far as an earlier run's best step.
         assert_eq!(taken(None, None), (100, 100.0, -1.0));

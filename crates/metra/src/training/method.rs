@@ -9,6 +9,17 @@ use crate::model::{Map, Space};
 use crate::supervision::SupervisionKind;
 use std::collections::BTreeMap;
 
+/// What a method makes of queries and items that are vectors of two models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TwoModels {
+    /// It needs vectors that can be compared before anything is learned.
+    Refuse,
+    /// It learns a map for each side.
+    MapEach,
+    /// It learns one map, of vectors of both sides beside each other, which is a map for each side.
+    Stack,
+}
+
 /// A method that learns a map from a data set: a struct of parameters.
 pub trait Method: Parameters + Send + Sync + 'static {
     /// Its name, as the command and files write it.
@@ -31,6 +42,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
 
     /// Whether it can start from the map of an earlier model ([`Run::start`]).
     const STARTS_FROM_MODEL: bool = false;
+
+    /// What it makes of queries and items that are vectors of two models.
+    const TWO_MODELS: TwoModels = TwoModels::Refuse;
 
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {
@@ -93,6 +107,9 @@ pub trait AnyMethod: Send + Sync {
     /// See [`Method::STARTS_FROM_MODEL`].
     fn starts_from_model(&self) -> bool;
 
+    /// See [`Method::TWO_MODELS`].
+    fn two_models(&self) -> TwoModels;
+
     /// See [`Method::runs_by_passes`].
     fn runs_by_passes(&self) -> bool;
 
@@ -126,6 +143,10 @@ impl<M: Method> AnyMethod for M {
 
     fn starts_from_model(&self) -> bool {
         M::STARTS_FROM_MODEL
+    }
+
+    fn two_models(&self) -> TwoModels {
+        M::TWO_MODELS
     }
 
     fn runs_by_passes(&self) -> bool {

@@ -117,6 +117,10 @@ struct PreparedExecutor<'a> {
 }
 
 impl PassExecutor for PreparedExecutor<'_> {
+    fn near_mean(&self) -> Option<Vec<f64>> {
+        self.inner.near_mean().filter(|_| self.steps.is_empty())
+    }
+
     fn run(&self, mut task: Task) -> Result<Vec<PartialResult>> {
         if !self.steps.is_empty() {
             let steps = self.steps.to_vec();

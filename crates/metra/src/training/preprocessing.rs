@@ -126,6 +126,15 @@ impl Recipe {
         })
     }
 
+    /// The steps, where each looks at every row by itself and there is nothing to fit.
+    pub(crate) fn row_by_row(&self) -> Option<Vec<Step>> {
+        let steps = self.0.iter().map(|ingredient| match ingredient {
+            Ingredient::Element(map) => Some(Step::Element(*map)),
+            _ => None,
+        });
+        steps.collect()
+    }
+
     /// Most numbers in a prepared vector of `input` numbers.
     pub fn most_dim(&self, input: usize) -> usize {
         (self.0.iter()).fold(input, |dim, ingredient| match ingredient {

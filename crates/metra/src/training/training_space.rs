@@ -3,10 +3,11 @@
 
 use super::discriminant::discriminant;
 use super::kernel::KernelAxes;
+use super::paired_moments::PairedMoments;
 use super::parameters::Choice;
 use super::principal_axes::{PrincipalAxes, coordinates, principal_axes};
 use super::run::Run;
-use crate::data::{Corpus, MemoryCorpus, RowId, Subset};
+use crate::data::{ColumnRange, Corpus, MemoryCorpus, RowId, Subset};
 use crate::dataset::Dataset;
 use crate::execute::{fetched, spread};
 use crate::linalg::{Eigen, RowBuf, Symmetric, product, vectorized};
@@ -22,6 +23,8 @@ use rayon::prelude::*;
 const SAMPLE_ROWS: usize = 1 << 16;
 /// Pairs from which the scale of the data is estimated.
 const SCALE_PAIRS: usize = 4096;
+/// Ridge of the canonical directions that training starts from, relative to the mean variance of a column.
+const START_RIDGE: f64 = 0.1;
 
 /// Where training starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -257,6 +260,9 @@ impl<'a> TrainingSpace<'a> {
                     map.row_mut(index)[index] = 1.0;
                 }
             }
+            (Start::Pca, Frame::Plain { .. }) if self.data.stacked().is_some() => {
+                self.canonical(&mut map)?;
+            }
             (Start::Pca, Frame::Plain { .. }) => {
                 let axes = principal_axes(&*sample(self.items(), "field start")?)?;
                 let rows = axes.basis.leading_rows(rank.min(axes.rank()));
@@ -289,6 +295,34 @@ impl<'a> TrainingSpace<'a> {
             }
         }
         Ok(map)
+    }
+}
+
+impl TrainingSpace<'_> {
+    /// Canonical directions of stacked queries and items: the axes of largest variance of either side would say nothing of
+    /// the other. Their relative lengths stay, and on the whole rows have length 1, as AON wants them.
+    fn canonical(&self, map: &mut RowBuf) -> Result<()> {
+        let (queries, items) = (self.queries(), self.items());
+        let border = self.data.stacked().unwrap_or(0);
+        let relevance = self.data.relevance("the start")?;
+        let left = ColumnRange::new(queries, 0..border)?;
+        let right = ColumnRange::new(items, border..items.dim())?;
+        let found = PairedMoments::new(&left, &right, relevance)?;
+        let most = map.len().min(left.dim()).min(right.dim());
+        let canonical = found.canonical(most, START_RIDGE, &|| items.check_stop())?;
+        for (row, correlation) in canonical.correlations.iter().enumerate() {
+            let weight = correlation.sqrt() as f32;
+            let values = canonical.queries.row(row).iter();
+            let values = values.chain(canonical.items.row(row));
+            for (target, value) in map.row_mut(row).iter_mut().zip(values) {
+                *target = weight * value;
+            }
+        }
+        let squares = map.values().iter().map(|v| f64::from(*v).powi(2));
+        let mean = squares.sum::<f64>() / canonical.correlations.len() as f64;
+        let factor = (1.0 / mean.sqrt()) as f32;
+        (map.values_mut().iter_mut()).for_each(|value| *value *= factor);
+        Ok(())
     }
 }
 

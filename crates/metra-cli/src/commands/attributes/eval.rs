@@ -48,6 +48,7 @@ impl Eval {
         )?;
         let input = SupervisionInput {
             qrels: None,
+            two_spaces: false,
             comparisons: &ComparisonArgs::default(),
             orderings: Some(&self.orderings),
             taxonomy: None,

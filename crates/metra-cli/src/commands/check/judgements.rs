@@ -123,6 +123,7 @@ impl Report {
         if report.usable_queries > 0 {
             let input = SupervisionInput {
                 qrels: Some(path),
+                two_spaces: qrels.two_spaces,
                 comparisons: &ComparisonArgs::default(),
                 orderings: None,
                 taxonomy: None,
@@ -209,6 +210,10 @@ fn headroom(data: &Dataset<'_>, seed: u64) -> Result<Vec<Headroom>> {
     let chosen = Stream::new(seed, "headroom", 0).choose(units.len() as u64, HEADROOM_QUERIES);
     let units: Vec<u64> = chosen.iter().map(|place| units[*place as usize]).collect();
     let (settings, _) = EvaluationSettings::new(data, Protocol::Judged, Vec::new(), None, seed)?;
+    // Vectors of two models have no neighbours before something is learned.
+    if data.has_two_spaces() {
+        return Ok(Vec::new());
+    }
     let chain = Chain::identity(data.dim(), Space::SquaredL2);
     let spaces = [Space::SquaredL2, Space::Cosine];
     let scores = data.evaluate_part(&chain, &spaces, &units, &[], &settings)?;

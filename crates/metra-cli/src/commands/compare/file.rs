@@ -91,6 +91,11 @@ struct DataSection {
     items: Option<String>,
     /// TREC judgements.
     qrels: Option<String>,
+    /// Column of vectors in the file of queries, where it is not `vector`.
+    query_vector: Option<String>,
+    /// Whether queries and items are vectors of two models; known where their dimensions differ.
+    #[serde(default)]
+    two_spaces: bool,
     /// As `where`, for queries.
     #[serde(default)]
     where_queries: Vec<String>,
@@ -386,6 +391,8 @@ impl DataSection {
                 queries: file(&self.queries)?,
                 items: file(&self.items)?,
                 qrels: file(&self.qrels)?,
+                query_vector: self.query_vector,
+                two_spaces: self.two_spaces,
                 where_queries: filters(&self.where_queries)?,
                 where_items: filters(&self.where_items)?,
             },

@@ -293,7 +293,7 @@ impl Compare {
         let settings = plan.evaluation.settings(input, splitting.seed)?;
         let data = &input.data;
         let methods = if plan.methods.is_empty() {
-            ComparedMethod::contenders(&self.methods, data.supervision(), &self.prepare)?
+            ComparedMethod::contenders(&self.methods, data, &self.prepare)?
         } else {
             plan.methods
         };
@@ -351,7 +351,8 @@ fn save_best(
     let line = |name: &str| results.lines.iter().find(|line| line.name == name);
     let base = line(&results.base).and_then(|line| line.splits.first()?.score.parse().ok());
     let base = base.unwrap_or(Space::SquaredL2);
-    let is_learned = |line: &Line| !Experiment::BASES.contains(&line.method.as_str());
+    let bases = experiment.dataset.baselines();
+    let is_learned = |line: &Line| !bases.contains(&line.method.as_str());
     if !line(&results.best).is_some_and(is_learned) {
         return Ok(format!(
             "not written: nothing is better than {}",

@@ -178,6 +178,7 @@ impl Eval {
     fn ranking(&self, ranker: &Ranker, files: &Files, common: &Common) -> Result<()> {
         let input = SupervisionInput {
             qrels: self.qrels.qrels.as_deref(),
+            two_spaces: self.qrels.two_spaces,
             comparisons: &self.comparisons,
             orderings: None,
             taxonomy: self.taxonomy.as_deref(),
@@ -251,8 +252,9 @@ impl Eval {
         };
         let parts = self.parts(data, unit_table, units)?;
         let seen_rows = self.seen_rows(ranker, data, &parts)?;
-        let chain = &ranker.chain(data.dim());
-        let base_chain = self.base.map(|space| Chain::identity(data.dim(), space));
+        let chain = &ranker.chain_for(data)?;
+        let base_chain = self.base.map(|space| Ranker::Plain(space).chain_for(data));
+        let base_chain = base_chain.transpose()?;
         let mut learned = Vec::new();
         let mut base = Vec::new();
         for (train, test) in &parts {

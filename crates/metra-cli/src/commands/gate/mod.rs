@@ -189,6 +189,7 @@ impl Gate {
         };
         let input = SupervisionInput {
             qrels: self.qrels.qrels.as_deref(),
+            two_spaces: self.qrels.two_spaces,
             comparisons: &ComparisonArgs::default(),
             orderings: None,
             taxonomy: None,
@@ -281,7 +282,7 @@ impl Gate {
                 (train, test)
             }
         };
-        let chain = ranker.chain(data.dim());
+        let chain = ranker.chain_for(data)?;
         let mut scores = data.evaluate_part(&chain, &[chain.space()], &test, &train, &judging)?;
         Ok(scores.swap_remove(0)?)
     }

@@ -228,8 +228,9 @@ impl Train {
         table(&ordered)?;
         match pooled {
             Some(pooled) => {
-                let base = experiment.base.as_deref().unwrap_or_default();
-                print_pooled(&pooled, base, experiment.criterion)
+                let base = results.first().map(|split| split.base);
+                let base = base.map(|base| experiment.dataset.baseline_name(base));
+                print_pooled(&pooled, &base.unwrap_or_default(), experiment.criterion)
             }
             None => Ok(()),
         }
@@ -273,6 +274,7 @@ impl Train {
             steps_per_second: reporter.speed,
             timing,
             identities: identities(experiment, parts),
+            base: experiment.dataset.baseline_name(result.base),
             ..report
         };
         Ok((result, report))
@@ -331,10 +333,9 @@ impl Train {
             return Ok(());
         }
         let what = format!(
-            "{} ({} → {} dimensions, compared by {})",
+            "{} ({}, compared by {})",
             path.display(),
-            model.input_dim(),
-            model.output_dim(),
+            print::dimensions(&model.chain),
             model.chain.space()
         );
         print::fact("model", &what)

@@ -1,9 +1,9 @@
 //! The default list of methods of a comparison, with their grids.
 
 use crate::Result;
-use crate::experiment::definition::{ComparedMethod, Experiment, is_base};
+use crate::dataset::Dataset;
+use crate::experiment::definition::ComparedMethod;
 use crate::pipeline::registry;
-use crate::supervision::Supervision;
 use crate::training::Recipe;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,17 +38,15 @@ impl ComparedMethod {
         Ok(())
     }
 
-    /// The methods named, or without names all that can learn from this and have no kernel; those
-    /// that learn nothing always compete, on the vectors as they are and as prepared.
-    pub fn contenders(
-        named: &[String],
-        supervision: &Supervision,
-        prepare: &Recipe,
-    ) -> Result<Vec<Self>> {
-        let mut chosen: Vec<&str> = Experiment::BASES.to_vec();
+    /// The methods named, or without names all that can learn from this and have no kernel; the
+    /// baselines always compete, on the vectors as they are and as prepared.
+    pub fn contenders(named: &[String], data: &Dataset<'_>, prepare: &Recipe) -> Result<Vec<Self>> {
+        let two_spaces = data.has_two_spaces();
+        let mut chosen: Vec<&str> = data.baselines().to_vec();
         if named.is_empty() {
             let fitting = (registry::ENTRIES.iter())
-                .filter(|entry| entry.learns_from(supervision) && !entry.has("kernel"));
+                .filter(|entry| entry.learns_from(data.supervision()) && !entry.has("kernel"))
+                .filter(|entry| entry.two_spaces || !two_spaces);
             chosen.extend(fitting.map(|entry| entry.name));
         } else {
             for name in named {
@@ -59,12 +57,13 @@ impl ComparedMethod {
         chosen.retain(|name| seen.insert(*name));
         let mut methods = Vec::new();
         for name in chosen {
-            let plain = match is_base(name) {
+            let is_base = data.baselines().contains(&name);
+            let plain = match is_base {
                 true => Recipe::default(),
                 false => prepare.clone(),
             };
             methods.push(ComparedMethod::usual(name.to_owned(), name, plain)?);
-            if is_base(name) && *prepare != Recipe::default() {
+            if is_base && *prepare != Recipe::default() {
                 let prepared = format!("{name} after {prepare}");
                 methods.push(ComparedMethod::usual(prepared, name, prepare.clone())?);
             }

@@ -8,7 +8,7 @@ use super::results::{
     QueryChange, QueryChanges, Results, Sizes, SplitLine,
 };
 use crate::evaluate::{Bootstrap, Resampled, resample};
-use crate::experiment::definition::{Claim, ComparedMethod, Experiment, is_base};
+use crate::experiment::definition::{Claim, ComparedMethod, Experiment};
 use crate::experiment::repeat::MeanAndDeviation;
 use crate::experiment::scores::Scores;
 use crate::experiment::study::Chosen;
@@ -53,7 +53,7 @@ impl Experiment<'_> {
         let (Some(method), Some(first)) = (self.methods.first(), splits.first()) else {
             return Err(Error::shape("trained splits", "at least 1", 0));
         };
-        let baseline = first.base.to_string();
+        let baseline = self.dataset.baseline_name(first.base);
         let tuned = |name: &String| method.grid.iter().any(|(tuned, _)| tuned == name);
         let mut learned = method.clone();
         learned.settings.retain(|name, _| !tuned(name));
@@ -62,6 +62,7 @@ impl Experiment<'_> {
             learned.name = format!("{} learned", learned.name);
         }
         let plain = match first.base {
+            _ if self.dataset.has_two_spaces() => "procrustes",
             Space::Cosine => "cosine",
             _ => "euclid",
         };
@@ -396,7 +397,7 @@ fn base(experiment: &Experiment<'_>, lines: &[Line], pooled: &[Option<Pooled>]) 
         mean_of(&values.collect::<Vec<_>>())
     };
     (0..lines.len())
-        .filter(|at| is_base(&lines[*at].method) && pooled[*at].is_some())
+        .filter(|at| experiment.is_base(&lines[*at].method) && pooled[*at].is_some())
         .reduce(|best, other| {
             if validation(other) > validation(best) {
                 other
@@ -404,7 +405,12 @@ fn base(experiment: &Experiment<'_>, lines: &[Line], pooled: &[Option<Pooled>]) 
                 best
             }
         })
-        .ok_or_else(|| failed("(euclid or cosine)"))
+        .ok_or_else(|| {
+            failed(&format!(
+                "({})",
+                experiment.dataset.baselines().join(" or ")
+            ))
+        })
 }
 
 /// Lines that can be compared query by query.

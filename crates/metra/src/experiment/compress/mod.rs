@@ -64,10 +64,13 @@ impl Experiment<'_> {
             return Err(Error::parameter("split", expected, split));
         };
         settings.check(parts, &self.judging)?;
-        if let Some(base) =
-            (self.base.as_ref()).filter(|base| !Self::BASES.contains(&base.as_str()))
-        {
-            return Err(Error::parameter("base", Self::BASES.join(" or "), base));
+        self.dataset.one_space("finding the smallest index")?;
+        if let Some(base) = (self.base.as_ref()).filter(|base| !self.is_base(base)) {
+            return Err(Error::parameter(
+                "base",
+                self.dataset.baselines().join(" or "),
+                base,
+            ));
         }
         let mut budgets = settings.bytes.clone();
         budgets.sort_unstable();

@@ -186,7 +186,7 @@ mod tests {
         let data = Dataset::new(&set.corpus, &supervision).unwrap();
         let mut seen = 0;
         let mut validate = |map: &Map| {
-            assert_eq!(map.input_dim(), Some(6));
+            assert_eq!(map.input_dim(crate::model::Side::Item), Some(6));
             seen += 1;
             Ok(f64::from(seen))
         };
@@ -195,7 +195,7 @@ mod tests {
             ..Run::new(3)
         };
         let map = Method::fit(&settings(Compared::Attributes), &data, &mut run);
-        assert_eq!(map.unwrap().input_dim(), Some(6));
+        assert_eq!(map.unwrap().input_dim(crate::model::Side::Item), Some(6));
         assert!(run.facts.contains_key("objective"));
         drop(run);
         assert!(seen > 1);

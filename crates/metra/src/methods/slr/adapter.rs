@@ -268,13 +268,9 @@ impl Path for Adaptation<'_> {
         let matrix = Mat::from_fn(dim, dim, |i, j| {
             difference[(i, j)] + f64::from(u8::from(i == j))
         });
-        let mut identity = RowBuf::zeros(dim, dim);
-        for index in 0..dim {
-            identity.row_mut(index)[index] = 1.0;
-        }
         Ok(Map::Bilinear {
             query: self.queries.map(matrix.as_ref())?,
-            item: LowRank::new(identity, None)?,
+            item: LowRank::new(RowBuf::identity(dim), None)?,
         })
     }
 }

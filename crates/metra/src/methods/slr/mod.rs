@@ -39,7 +39,7 @@ use crate::model::{Map, Space};
 use crate::random::Stream;
 use crate::supervision::{Supervision, SupervisionKind};
 use crate::training::parameters::{Bound, Choice, parameters, require, require_rank};
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 use crate::{Error, Result};
 use blockwise::clipped_product;
 use distributed::clipped_sums;
@@ -178,6 +178,7 @@ impl Method for Slr {
         SupervisionKind::LabelSets,
         SupervisionKind::Judgements,
     ];
+    const TWO_MODELS: TwoModels = TwoModels::MapEach;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("ridge", &["0.01", "0.1", "1"])];
     // Sec. Experiments, and Alg. 3, which has no ridge, no mean and no constant.
@@ -218,8 +219,12 @@ impl Method for Slr {
 
     fn fit(&self, data: &Dataset<'_>, run: &mut Run<'_>) -> Result<Map> {
         let settings = self;
-        require_rank(settings.rank, data.dim())?;
+        require_rank(settings.rank, data.dim().min(data.queries().dim()))?;
         data.relevance("slr")?;
+        if settings.start == SimilarityStart::Identity && data.queries().dim() != data.dim() {
+            let expected = "regression or subset where queries have another dimension than items";
+            return Err(Error::parameter("start", expected, "identity"));
+        }
         let within = data.supervision().within();
         if settings.sides == Sides::One && !within {
             return Err(Error::parameter(

@@ -32,7 +32,7 @@ use crate::training::local_sgd::{LocalSgd, SharedState, StepRange, finished, res
 use crate::training::parameters::{Bound, Choice, parameters, require_rank};
 use crate::training::training_space::TrainingSpace;
 use crate::training::warp::{Minibatch, Warp, Workspace, check_relevance};
-use crate::training::{Method, Run};
+use crate::training::{Method, Run, TwoModels};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +114,7 @@ impl Method for Warca {
     const NEEDS: &'static [SupervisionKind] = SupervisionKind::RELEVANCE;
     const STARTS_FROM_MODEL: bool = true;
     const TRAINS_FOR_CODES: bool = true;
+    const TWO_MODELS: TwoModels = TwoModels::Stack;
     const GRID: &'static [(&'static str, &'static [&'static str])] =
         &[("margin", &["0.15", "0.5"]), ("lambda", &["1e-4", "1e-2"])];
     // Sec. 4.2; rate and lambda are searched there, and the rank is 40 but on the two largest sets.

@@ -16,6 +16,9 @@ pub(super) struct Header {
     pub(super) input_dim: usize,
     pub(super) narrowing_scale: Option<f64>,
     pub(super) steps: Vec<StepHeader>,
+    /// Left out where queries are prepared as items are, so that files from before it keep their digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) queries: Option<QueryHeader>,
     pub(super) map: MapHeader,
     pub(super) space: Space,
     /// Left out where items are not coded, so that files from before codes keep their digest.
@@ -31,6 +34,14 @@ pub(super) struct Header {
     /// Left out where the model does not keep them, as the decision is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) training: Option<TrainingHeader>,
+}
+
+/// What queries are before the map, where that is not what items are.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueryHeader {
+    pub(super) input_dim: usize,
+    pub(super) steps: Vec<StepHeader>,
 }
 
 /// How many rows the lists of digests speak of.

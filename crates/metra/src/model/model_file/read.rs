@@ -4,8 +4,8 @@ use super::header::{CodeHeader, Header, MapHeader, ScaleHeader, StepHeader};
 use crate::data::{ElementMap, Narrowing, RowDigests};
 use crate::linalg::{Kernel, RowBuf};
 use crate::model::{
-    Chain, Code, Indefinite, Int8Scale, KernelMap, LowRank, Map, Model, ProductCode, Signs, Step,
-    TrainingRows,
+    Chain, Code, Indefinite, Int8Scale, KernelMap, LowRank, Map, Model, Preprocessing, ProductCode,
+    Signs, Step, TrainingRows,
 };
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
@@ -115,12 +115,6 @@ pub(super) fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
                 .map(|shift| Narrowing { shift, scale })
         })
         .transpose()?;
-    if header.steps.len() > MAX_STEPS {
-        return Err(Error::Model(format!(
-            "it has {} steps, at most {MAX_STEPS} are allowed",
-            header.steps.len()
-        )));
-    }
     // It is shown and written into other files.
     let method = &header.origin.method;
     let in_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -129,44 +123,18 @@ pub(super) fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
             "expected the name of a method, but found {method:?}"
         )));
     }
-    let mut steps = Vec::new();
-    for (number, step) in header.steps.into_iter().enumerate() {
-        let name = |part: &str| format!("step.{number}.{part}");
-        steps.push(match step {
-            StepHeader::L2 => Step::Element(ElementMap::Normalise),
-            StepHeader::Sqrt => Step::Element(ElementMap::SquareRoot),
-            StepHeader::Log { factor } => {
-                if !(factor.is_finite() && factor > 0.0) {
-                    return Err(Error::Model(format!(
-                        "step {number}: its factor is {factor}"
-                    )));
-                }
-                Step::Element(ElementMap::Log { factor })
-            }
-            StepHeader::Centre => Step::Centre {
-                mean: tensors.vector(&name("mean"))?,
-            },
-            StepHeader::CentreGroups { names } => Step::CentreGroups {
-                names,
-                means: tensors.rows(&name("means"))?,
-            },
-            StepHeader::Scale => Step::Scale {
-                factors: tensors.vector(&name("factors"))?,
-            },
-            StepHeader::Project { offset } => Step::Project(tensors.map(&name(""), offset)?),
-            StepHeader::Chi2 { order } => {
-                if !(1..=3).contains(&order) {
-                    return Err(Error::Model(format!(
-                        "step {number}: its order is {order}, expected 1, 2 or 3"
-                    )));
-                }
-                Step::Element(ElementMap::ChiSquare { order })
-            }
-            StepHeader::Kernel { kernel, offset } => {
-                Step::Kernel(tensors.kernel(&name(""), kernel, offset)?)
-            }
-        });
-    }
+    let items = Preprocessing {
+        input_dim: header.input_dim,
+        steps: take_steps(&mut tensors, "step", header.steps)?,
+    };
+    let queries = (header.queries)
+        .map(|queries| {
+            take_steps(&mut tensors, "query.step", queries.steps).map(|steps| Preprocessing {
+                input_dim: queries.input_dim,
+                steps,
+            })
+        })
+        .transpose()?;
     let map = match header.map {
         MapHeader::Identity => Map::Identity,
         MapHeader::LowRank { offset } => Map::LowRank(tensors.map("map.", offset)?),
@@ -212,7 +180,7 @@ pub(super) fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
     if let Some(name) = tensors.0.keys().next() {
         return Err(Error::Model(format!("tensor {name:?} belongs to nothing")));
     }
-    let chain = Chain::new(header.input_dim, steps, map, header.space).map_err(broken)?;
+    let chain = Chain::between(queries, items, map, header.space).map_err(broken)?;
     let chain = chain.with_code(code).map_err(broken)?;
     let mut model = Model::new(narrowing, chain, header.origin)
         .and_then(|model| model.with_outputs(header.outputs))
@@ -222,4 +190,57 @@ pub(super) fn build(header: Header, mut tensors: Tensors<'_>) -> Result<Model> {
         Some(decision) => model.with_decision(decision).map_err(broken),
         None => Ok(model),
     }
+}
+
+/// Steps whose tensors have names that begin with `prefix`.
+fn take_steps(
+    tensors: &mut Tensors<'_>,
+    prefix: &str,
+    headers: Vec<StepHeader>,
+) -> Result<Vec<Step>> {
+    if headers.len() > MAX_STEPS {
+        return Err(Error::Model(format!(
+            "it has {} steps, at most {MAX_STEPS} are allowed",
+            headers.len()
+        )));
+    }
+    let mut steps = Vec::new();
+    for (number, step) in headers.into_iter().enumerate() {
+        let name = |part: &str| format!("{prefix}.{number}.{part}");
+        steps.push(match step {
+            StepHeader::L2 => Step::Element(ElementMap::Normalise),
+            StepHeader::Sqrt => Step::Element(ElementMap::SquareRoot),
+            StepHeader::Log { factor } => {
+                if !(factor.is_finite() && factor > 0.0) {
+                    return Err(Error::Model(format!(
+                        "step {number}: its factor is {factor}"
+                    )));
+                }
+                Step::Element(ElementMap::Log { factor })
+            }
+            StepHeader::Centre => Step::Centre {
+                mean: tensors.vector(&name("mean"))?,
+            },
+            StepHeader::CentreGroups { names } => Step::CentreGroups {
+                names,
+                means: tensors.rows(&name("means"))?,
+            },
+            StepHeader::Scale => Step::Scale {
+                factors: tensors.vector(&name("factors"))?,
+            },
+            StepHeader::Project { offset } => Step::Project(tensors.map(&name(""), offset)?),
+            StepHeader::Chi2 { order } => {
+                if !(1..=3).contains(&order) {
+                    return Err(Error::Model(format!(
+                        "step {number}: its order is {order}, expected 1, 2 or 3"
+                    )));
+                }
+                Step::Element(ElementMap::ChiSquare { order })
+            }
+            StepHeader::Kernel { kernel, offset } => {
+                Step::Kernel(tensors.kernel(&name(""), kernel, offset)?)
+            }
+        });
+    }
+    Ok(steps)
 }

@@ -1,7 +1,7 @@
 //! A model as a header and tensors.
 
 use super::header::{
-    CodeHeader, FORMAT, Header, MapHeader, ScaleHeader, StepHeader, TrainingHeader,
+    CodeHeader, FORMAT, Header, MapHeader, QueryHeader, ScaleHeader, StepHeader, TrainingHeader,
 };
 use crate::data::{ElementMap, RowDigests};
 use crate::linalg::{Kernel, Rows};
@@ -44,36 +44,11 @@ impl Tensor {
 /// The header, without its digest, and the tensors.
 pub(super) fn parts(model: &Model) -> (Header, BTreeMap<String, Tensor>) {
     let mut tensors = BTreeMap::new();
-    let mut steps = Vec::new();
-    for (number, step) in model.chain.steps().iter().enumerate() {
-        let name = |part: &str| format!("step.{number}.{part}");
-        steps.push(match step {
-            Step::Element(ElementMap::Normalise) => StepHeader::L2,
-            Step::Element(ElementMap::SquareRoot) => StepHeader::Sqrt,
-            Step::Element(ElementMap::Log { factor }) => StepHeader::Log { factor: *factor },
-            Step::Element(ElementMap::ChiSquare { order }) => StepHeader::Chi2 { order: *order },
-            Step::Centre { mean } => {
-                tensors.insert(name("mean"), Tensor::vector(mean));
-                StepHeader::Centre
-            }
-            Step::CentreGroups { names, means } => {
-                tensors.insert(name("means"), Tensor::rows(means.rows()));
-                StepHeader::CentreGroups {
-                    names: names.clone(),
-                }
-            }
-            Step::Scale { factors } => {
-                tensors.insert(name("factors"), Tensor::vector(factors));
-                StepHeader::Scale
-            }
-            Step::Project(map) => StepHeader::Project {
-                offset: put_map(&mut tensors, &name(""), map),
-            },
-            Step::Kernel(map) => put_kernel(&mut tensors, &name(""), map, |kernel, offset| {
-                StepHeader::Kernel { kernel, offset }
-            }),
-        });
-    }
+    let steps = put_steps(&mut tensors, "step", model.chain.steps());
+    let queries = (model.chain.query_preprocessing()).map(|own| QueryHeader {
+        input_dim: own.input_dim,
+        steps: put_steps(&mut tensors, "query.step", &own.steps),
+    });
     let map = match model.chain.map() {
         Map::Identity => MapHeader::Identity,
         Map::LowRank(map) => MapHeader::LowRank {
@@ -124,6 +99,7 @@ pub(super) fn parts(model: &Model) -> (Header, BTreeMap<String, Tensor>) {
         input_dim: Embedding::input_dim(&model.chain),
         narrowing_scale: model.narrowing.as_ref().map(|n| n.scale),
         steps,
+        queries,
         map,
         space: model.chain.space(),
         code,
@@ -133,6 +109,45 @@ pub(super) fn parts(model: &Model) -> (Header, BTreeMap<String, Tensor>) {
         training,
     };
     (header, tensors)
+}
+
+/// Steps whose tensors have names that begin with `prefix`.
+fn put_steps(
+    tensors: &mut BTreeMap<String, Tensor>,
+    prefix: &str,
+    steps: &[Step],
+) -> Vec<StepHeader> {
+    let mut headers = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let name = |part: &str| format!("{prefix}.{number}.{part}");
+        headers.push(match step {
+            Step::Element(ElementMap::Normalise) => StepHeader::L2,
+            Step::Element(ElementMap::SquareRoot) => StepHeader::Sqrt,
+            Step::Element(ElementMap::Log { factor }) => StepHeader::Log { factor: *factor },
+            Step::Element(ElementMap::ChiSquare { order }) => StepHeader::Chi2 { order: *order },
+            Step::Centre { mean } => {
+                tensors.insert(name("mean"), Tensor::vector(mean));
+                StepHeader::Centre
+            }
+            Step::CentreGroups { names, means } => {
+                tensors.insert(name("means"), Tensor::rows(means.rows()));
+                StepHeader::CentreGroups {
+                    names: names.clone(),
+                }
+            }
+            Step::Scale { factors } => {
+                tensors.insert(name("factors"), Tensor::vector(factors));
+                StepHeader::Scale
+            }
+            Step::Project(map) => StepHeader::Project {
+                offset: put_map(tensors, &name(""), map),
+            },
+            Step::Kernel(map) => put_kernel(tensors, &name(""), map, |kernel, offset| {
+                StepHeader::Kernel { kernel, offset }
+            }),
+        });
+    }
+    headers
 }
 
 fn put_map(tensors: &mut BTreeMap<String, Tensor>, prefix: &str, map: &LowRank) -> bool {

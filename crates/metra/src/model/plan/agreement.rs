@@ -83,7 +83,9 @@ impl Plan {
                 groups: sample.groups.and_then(|groups| groups.get(..count)),
             }
         };
-        if sample.rows.len() < 2 || self.items_stay() {
+        // Of vectors of two models items cannot ask; the maps that are learned of them are centred.
+        let is_of_two_models = self.chain.query_preprocessing().is_some();
+        if sample.rows.len() < 2 || self.items_stay() || is_of_two_models {
             return Ok(self);
         }
         let (asking, asked) = (first(ASKING), first(ASKED));

@@ -6,14 +6,14 @@ use crate::data::{Batch, check_rows};
 use crate::linalg::{RowBuf, Rows};
 use crate::model::indefinite::{signed_square, turn};
 use crate::model::unit_length::{length, normalise};
-use crate::model::{Embedding, Space};
+use crate::model::{Embedding, Side, Space};
 use crate::{Error, Result};
 
 impl Plan {
     /// What the store has to hold for these items; `first` is the number of the first row, for error
     /// messages. Rows are those that the chain takes.
     pub fn map_items(&self, first: u64, batch: &Batch<'_>, out: &mut RowBuf) -> Result<()> {
-        self.chain.check_dim(batch)?;
+        self.chain.check_dim(Side::Item, batch)?;
         let mut mapped = RowBuf::empty(1);
         match &self.form {
             Form::Mapped { .. } | Form::UnitLength | Form::Candidates => {

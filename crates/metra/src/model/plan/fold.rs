@@ -17,7 +17,11 @@ impl Chain {
     /// an indefinite metric that is the map inside, before the coordinates that
     /// [`Indefinite`](crate::model::Indefinite) adds.
     pub fn steps_of(&self, side: Side) -> Vec<Step> {
-        let mut steps = self.steps().to_vec();
+        let own = match side {
+            Side::Query => self.query_preprocessing(),
+            Side::Item => None,
+        };
+        let mut steps = own.map_or(self.steps(), |own| &own.steps).to_vec();
         match (self.map(), side) {
             (Map::Identity, _) => {}
             (Map::Diagonal(factors), _) => steps.push(Step::Scale {

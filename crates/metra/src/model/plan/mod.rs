@@ -340,6 +340,10 @@ impl Embedding for Plan {
         Plan::input_dim(self)
     }
 
+    fn query_input_dim(&self) -> usize {
+        self.chain.query_input_dim()
+    }
+
     fn output_dim(&self) -> usize {
         self.item_dim()
     }

@@ -205,8 +205,7 @@ fn inside(chain: &Chain) -> Result<(Arc<Chain>, Signs)> {
         return Ok((Arc::new(chain.clone()), signs));
     };
     let mapped = Map::LowRank(map.map().clone());
-    let (dim, steps) = (Embedding::input_dim(chain), chain.steps().to_vec());
-    let inner = Chain::new(dim, steps, mapped, Space::SquaredL2)?;
+    let inner = chain.with_map(mapped, Space::SquaredL2)?;
     Ok((Arc::new(inner), map.signs()))
 }
 

@@ -1,0 +1,206 @@
+//! `metra sums`: sums over labelled rows, to which rows are added and from which they are taken away, and models of them.
+
+use crate::args::{Common, assignment};
+use crate::inputs::{Columns, in_file, load, need_labels};
+use crate::interrupt::STOP;
+use crate::print;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use metra::model::Space;
+use metra::pipeline::{ClassSums, registry};
+use metra::training::Recipe;
+use metra::{Dataset, Pipeline};
+use metra_files::{Filter, NarrowingRule};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Keep sums over labelled rows, add rows or take them away, and train closed forms from what is left.
+///
+/// A model from the sums is the one that the remaining rows would give, so that deleted rows are forgotten exactly and new
+/// ones need no pass over the old. For lda, pca, whitening, cca, procrustes, and slr with target=fixed. FILE
+/// holds no rows, but digests of them: a row that was never added cannot be taken away.
+#[derive(Args)]
+#[command(
+    after_help = "Example: metra sums people.sums --add may.parquet --remove deleted.parquet --label person \\
+    --method lda -o people.safetensors"
+)]
+pub(crate) struct Sums {
+    /// The file of sums, made where there is none
+    #[arg(value_name = "FILE")]
+    sums: PathBuf,
+    /// Labelled vectors to add (.parquet, .npy, .csv, .jsonl, …; repeatable)
+    #[arg(long, value_name = "DATA")]
+    add: Vec<PathBuf>,
+    /// Vectors to take away, with the labels by which they were added (repeatable)
+    #[arg(long, value_name = "DATA")]
+    remove: Vec<PathBuf>,
+    #[command(flatten)]
+    columns: Columns,
+    /// Keep only rows with this value (column=value or column!=value; repeatable)
+    #[arg(long = "where", value_name = "FILTER", help_heading = "Data")]
+    filters: Vec<Filter>,
+    /// Preprocessing of a new file of sums: l2, sqrt, log:A, chi2:N, joined by +
+    #[arg(long, value_name = "STEPS")]
+    prepare: Option<Recipe>,
+    /// The method of the model
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "output",
+        help_heading = "Method"
+    )]
+    method: Option<String>,
+    /// Dimension of a mapped vector; short for --set rank=N
+    #[arg(long, value_name = "N", requires = "method", help_heading = "Method")]
+    rank: Option<usize>,
+    /// Set a parameter of the method (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, requires = "method", help_heading = "Method")]
+    settings: Vec<(String, String)>,
+    /// How mapped vectors are compared (default: the method's first choice)
+    #[arg(
+        long,
+        value_name = "SCORE",
+        requires = "method",
+        help_heading = "Method"
+    )]
+    score: Option<Space>,
+    /// Seed of the model's record
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Model file to write
+    #[arg(short, long, value_name = "FILE", requires = "method")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Kept<'a> {
+    rows: u64,
+    classes: usize,
+    dimension: usize,
+    added: u64,
+    removed: u64,
+    model: Option<&'a PathBuf>,
+}
+
+impl Sums {
+    pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let mut sums = match self
+            .sums
+            .try_exists()
+            .with_context(|| self.sums.display().to_string())?
+        {
+            true => Some(ClassSums::load(&self.sums)?),
+            false => None,
+        };
+        if let (Some(sums), Some(prepare)) = (&sums, &self.prepare) {
+            let found = sums.recipe()?;
+            ensure!(
+                found == *prepare,
+                "--prepare is for a new file: {} was made with {found}",
+                self.sums.display()
+            );
+        }
+        let (mut added, mut removed) = (0, 0);
+        for path in &self.add {
+            added += self.with(path, common, |data| match &mut sums {
+                Some(sums) => sums.add(data),
+                none => {
+                    let recipe = self.prepare.clone().unwrap_or_default();
+                    *none = Some(ClassSums::new(data, &recipe)?);
+                    Ok(())
+                }
+            })?;
+        }
+        let Some(mut sums) = sums else {
+            bail!(
+                "{}: there is no file of sums yet: name rows with --add",
+                self.sums.display()
+            );
+        };
+        for path in &self.remove {
+            removed += self.with(path, common, |data| sums.remove(data))?;
+        }
+        let model = match &self.method {
+            Some(name) => Some(self.pipeline(name, &sums)?.fit_sums(&sums, self.seed)?),
+            None => None,
+        };
+        // The model first: where it cannot be had, the sums stay what they were.
+        if added + removed > 0 {
+            sums.save(&self.sums)?;
+        }
+        if let (Some(model), Some(path)) = (model, &self.output) {
+            model.save(path)?;
+        }
+        let kept = Kept {
+            rows: sums.rows(),
+            classes: sums.classes(),
+            dimension: sums.dim(),
+            added,
+            removed,
+            model: self.output.as_ref(),
+        };
+        if common.json {
+            return print::json(&kept);
+        }
+        let text = format!(
+            "{} of {} classes, {} dimensions ({} added, {} taken away)",
+            print::plural(kept.rows, "row"),
+            print::count(kept.classes as u64),
+            kept.dimension,
+            print::count(added),
+            print::count(removed)
+        );
+        print::fact("sums", &text)?;
+        match &self.output {
+            Some(path) => print::fact("model", &path.display().to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Work on the rows of a file; how many there are.
+    fn with(
+        &self,
+        path: &Path,
+        common: &Common,
+        work: impl FnOnce(&Dataset<'_>) -> metra::Result<()>,
+    ) -> Result<u64> {
+        let loaded = load(
+            path,
+            &self.columns,
+            &[],
+            &self.filters,
+            NarrowingRule::Judge,
+            common,
+        )?;
+        let data = Dataset::builder(loaded.table.corpus.as_ref())
+            .labels(need_labels(&loaded)?.clone())
+            .narrowing(loaded.table.narrowing.clone())
+            .stop(&STOP)
+            .build()?;
+        work(&data).map_err(|error| in_file(error, &loaded))?;
+        Ok(data.items().len())
+    }
+
+    fn pipeline(&self, name: &str, sums: &ClassSums) -> Result<Pipeline> {
+        let entry = registry::find(name)?;
+        let mut settings: BTreeMap<String, String> = self.settings.iter().cloned().collect();
+        if let Some(rank) = self.rank {
+            settings.insert("rank".into(), rank.to_string());
+        }
+        entry.settle(&mut settings, &[], sums.dim())?;
+        let pipeline = Pipeline::named(entry.name, &settings, &sums.recipe()?)?;
+        Ok(match self.score {
+            Some(score) => {
+                let known = pipeline.spaces();
+                ensure!(
+                    known.contains(&score),
+                    "{} cannot be compared by {score}",
+                    entry.name
+                );
+                pipeline.score(score)
+            }
+            None => pipeline,
+        })
+    }
+}
