@@ -155,6 +155,7 @@ impl<'b> Build<'b> {
                 "install",
                 "--quiet",
                 "--disable-pip-version-check",
+                "--no-deps",
                 "--require-hashes",
                 "--requirement",
             ]);
@@ -224,8 +225,10 @@ impl<'b> Build<'b> {
         let sources = self.python_sources(source, tools)?;
         let folder = self.output.join("wheels");
         empty(&folder)?;
+        let list = self.list_of_parts(DistPart::Python, &sbom)?;
         let mut maturin = self.reproducible(&sources, tools, "maturin")?;
         maturin.args(["build", "--locked", "--profile", "dist", "--zig"]);
+        maturin.arg("--sbom-include").arg(&list);
         maturin.args(["--target", TARGET, "--compatibility", "manylinux2014"]);
         loudly(maturin.arg("--out").arg(&folder))?;
         let stage = sources.parent().context("sources lie in a folder")?;
@@ -240,7 +243,7 @@ impl<'b> Build<'b> {
         }
         let mut twine = Command::new(tools.join("python"));
         loudly(twine.args(["-m", "twine", "check", "--strict"]).args(&made))?;
-        made.push(self.list_of_parts(DistPart::Python, &sbom)?);
+        made.push(list);
         Ok(made)
     }
 
