@@ -1,7 +1,7 @@
 //! `metra sums`: sums over labelled rows, to which rows are added and from which they are taken away, and models of them.
 
 use crate::args::{Common, assignment};
-use crate::inputs::{Columns, in_file, load, need_labels};
+use crate::inputs::{Columns, in_file, load};
 use crate::interrupt::STOP;
 use crate::print;
 use anyhow::{Context, Result, bail, ensure};
@@ -73,6 +73,15 @@ pub(crate) struct Sums {
     output: Option<PathBuf>,
 }
 
+/// The name of a file that need not be there yet, in the folder as the system knows it.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
+}
+
 #[derive(Serialize)]
 struct Kept<'a> {
     rows: u64,
@@ -85,6 +94,12 @@ struct Kept<'a> {
 
 impl Sums {
     pub(crate) fn run(&self, common: &Common) -> Result<()> {
+        let is_same = |output: &PathBuf| place(output) == place(&self.sums);
+        ensure!(
+            !self.output.as_ref().is_some_and(is_same),
+            "{}: expected another file for the model than for the sums",
+            self.sums.display()
+        );
         let mut sums = match self
             .sums
             .try_exists()
@@ -102,15 +117,22 @@ impl Sums {
             );
         }
         let (mut added, mut removed) = (0, 0);
+        let mut counted_twice = Vec::new();
         for path in &self.add {
-            added += self.with(path, common, |data| match &mut sums {
-                Some(sums) => sums.add(data),
-                none => {
-                    let recipe = self.prepare.clone().unwrap_or_default();
-                    *none = Some(ClassSums::new(data, &recipe)?);
-                    Ok(())
+            let mut known = 0;
+            added += self.with(path, sums.is_some(), common, |data| {
+                match &mut sums {
+                    Some(sums) => known = sums.add(data)?,
+                    none => {
+                        let recipe = self.prepare.clone().unwrap_or_default();
+                        *none = Some(ClassSums::new(data, &recipe)?);
+                    }
                 }
+                Ok(())
             })?;
+            if known > 0 {
+                counted_twice.push((path, known));
+            }
         }
         let Some(mut sums) = sums else {
             bail!(
@@ -119,18 +141,26 @@ impl Sums {
             );
         };
         for path in &self.remove {
-            removed += self.with(path, common, |data| sums.remove(data))?;
+            removed += self.with(path, true, common, |data| sums.remove(data))?;
         }
         let model = match &self.method {
             Some(name) => Some(self.pipeline(name, &sums)?.fit_sums(&sums, self.seed)?),
             None => None,
         };
-        // The model first: where it cannot be had, the sums stay what they were.
+        // The model first: where it cannot be written, the sums stay what they were, and the same command can be given again.
+        if let (Some(model), Some(path)) = (model, &self.output) {
+            model.save(path)?;
+        }
         if added + removed > 0 {
             sums.save(&self.sums)?;
         }
-        if let (Some(model), Some(path)) = (model, &self.output) {
-            model.save(path)?;
+        for (path, known) in counted_twice {
+            let rows = print::plural(known, "row");
+            tracing::warn!(
+                "{}: {rows} with the same values and label were in the sums before, and count once more now; was the file added \
+                 before?",
+                path.display()
+            );
         }
         let kept = Kept {
             rows: sums.rows(),
@@ -158,23 +188,25 @@ impl Sums {
         }
     }
 
-    /// Work on the rows of a file; how many there are.
+    /// Work on the rows of a file; how many there are. What the first rows are judged to be, all later ones are taken for: a
+    /// few rows may be alike where many are not.
     fn with(
         &self,
         path: &Path,
+        is_judged: bool,
         common: &Common,
         work: impl FnOnce(&Dataset<'_>) -> metra::Result<()>,
     ) -> Result<u64> {
-        let loaded = load(
-            path,
-            &self.columns,
-            &[],
-            &self.filters,
-            NarrowingRule::Judge,
-            common,
-        )?;
+        let rule = match is_judged {
+            true => NarrowingRule::None,
+            false => NarrowingRule::Judge,
+        };
+        let loaded = load(path, &self.columns, &[], &self.filters, rule, common)?;
+        let labels = loaded.one_label()?;
+        let labels =
+            labels.context("sums are kept by class: name the column of labels with --label")?;
         let data = Dataset::builder(loaded.table.corpus.as_ref())
-            .labels(need_labels(&loaded)?.clone())
+            .labels(labels.clone())
             .narrowing(loaded.table.narrowing.clone())
             .stop(&STOP)
             .build()?;
@@ -188,8 +220,9 @@ impl Sums {
         if let Some(rank) = self.rank {
             settings.insert("rank".into(), rank.to_string());
         }
-        entry.settle(&mut settings, &[], sums.dim())?;
-        let pipeline = Pipeline::named(entry.name, &settings, &sums.recipe()?)?;
+        let recipe = sums.recipe()?;
+        entry.settle(&mut settings, &[], recipe.most_dim(sums.dim()))?;
+        let pipeline = Pipeline::named(entry.name, &settings, &recipe)?;
         Ok(match self.score {
             Some(score) => {
                 let known = pipeline.spaces();

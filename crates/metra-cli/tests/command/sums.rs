@@ -41,7 +41,7 @@ fn deleted_rows_are_forgotten() {
         number(&found, "/measures/map")
     };
     assert!((measure("sums.model") - measure("rows.model")).abs() < 1e-9);
-    // In one file of sums or in two: the same bytes.
+    // Both know that they are of the same rows.
     folder.good(
         "sums y.sums --add left.parquet --label y --method lda --rank 4 -o again.model",
         &[],
@@ -66,7 +66,7 @@ fn a_file_of_sums_is_changed_as_a_whole_or_not_at_all() {
             "sums x.sums --remove other.parquet --label y",
             "row 10: is not among the rows that were added",
         ),
-        ("sums x.sums --add other.parquet", "what is similar?"),
+        ("sums x.sums --add other.parquet", "sums are kept by class"),
         (
             "sums x.sums --add other.parquet --label y --prepare l2",
             "--prepare is for a new file",
@@ -87,6 +87,23 @@ fn a_file_of_sums_is_changed_as_a_whole_or_not_at_all() {
         let text = folder.refused(line, &[]);
         assert!(text.contains(expected), "{line}: {text}");
     }
+    // A model that cannot be written leaves the sums alone, and so does one of the same name.
+    let line = "sums x.sums --add other.parquet --label y --method lda --rank 4 -o none/m.model";
+    folder.refused(line, &[]);
+    let text = folder.refused(
+        "sums z.sums --add first.parquet --label y --method lda --rank 4 -o ./z.sums",
+        &[],
+    );
+    assert!(text.contains("another file for the model"), "{text}");
+    assert!(!folder.path("z.sums").exists());
     assert!(folder.bytes("x.sums") == before);
+    // Rows that are there already are counted twice, with a word about it; a few rows alike are taken as the others are.
+    let (_, noted) = folder.good("sums x.sums --add other.parquet --label y", &[]);
+    assert!(
+        noted.contains("10 rows with the same values and label"),
+        "{noted}"
+    );
+    part(&folder, "one.parquet", [95, 95].into_iter());
+    folder.good("sums x.sums --remove one.parquet --label y", &[]);
     assert!(!folder.path("m.model").exists() && !folder.path("new.sums").exists());
 }

@@ -11,6 +11,9 @@ use faer::Mat;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+/// Rows whose squares are more than this times those that stay cannot be taken away: f64 has 16 digits, and 10 are promised.
+pub(crate) const MOST_TIMES: f64 = 1e6;
+
 /// Numbers and sums of rows by class, and the sum of their outer products.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RowSums {
@@ -112,6 +115,54 @@ impl RowSums {
     pub(crate) fn reorder(&mut self, order: &[usize]) {
         self.counts = order.iter().map(|from| self.counts[*from]).collect();
         self.sums = order.iter().map(|from| self.sums[*from].clone()).collect();
+    }
+
+    /// The sum of all squares.
+    fn squares(&self) -> f64 {
+        let dim = self.about.len();
+        // The lower half, column after column, each of which begins on the diagonal.
+        let starts = (0..dim).scan(0, |next, column| {
+            let start = *next;
+            *next += dim - column;
+            Some(start)
+        });
+        starts.map(|start| self.outer[start]).sum()
+    }
+
+    /// Whether sums about the mean of their rows are what is left of so much more that they are mostly rounding. Of one row,
+    /// or none, nothing can be lost.
+    pub(crate) fn is_lost_beside(&self, more: &RowSums) -> bool {
+        self.counts.iter().sum::<u64>() > 1 && more.squares() > MOST_TIMES * self.squares()
+    }
+
+    /// The same sums about the mean of the rows, so that nothing tells what they were about before.
+    pub(crate) fn centre(&mut self) {
+        let dim = self.about.len();
+        let count: u64 = self.counts.iter().sum();
+        if count == 0 {
+            *self = RowSums::new(vec![0.0; dim]);
+            return;
+        }
+        let mut mean = self.about.clone();
+        for sum in &self.sums {
+            let shares = sum.iter().map(|sum| sum / count as f64);
+            mean.iter_mut()
+                .zip(shares)
+                .for_each(|(mean, share)| *mean += share);
+        }
+        if let Ok((_, _, outer)) = self.moved(&mean) {
+            self.outer = outer.into_packed();
+            if count == 1 {
+                self.outer.fill(0.0);
+            }
+            for (sum, count) in self.sums.iter_mut().zip(&self.counts) {
+                let by = self.about.iter().zip(&mean).map(|(own, new)| own - new);
+                sum.iter_mut()
+                    .zip(by)
+                    .for_each(|(sum, by)| *sum += *count as f64 * by);
+            }
+            self.about = mean;
+        }
     }
 
     /// Number, sum and sum of outer products of all rows, about another point.

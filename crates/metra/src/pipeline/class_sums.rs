@@ -7,8 +7,8 @@
 use super::{Pipeline, Prepare};
 use crate::data::{Corpus, row_digest};
 use crate::dataset::Dataset;
-use crate::execute::summed::{RowSums, SummedCorpus};
-use crate::execute::{decode, encode, spread};
+use crate::execute::summed::{MOST_TIMES, RowSums, SummedCorpus};
+use crate::execute::{check_square, decode, encode, spread};
 use crate::model::{Model, Origin, Preprocessing, Step};
 use crate::supervision::Labels;
 use crate::training::{CodeSpec, PreparedCorpus, Recipe, Run};
@@ -47,15 +47,13 @@ impl ClassSums {
     /// The sums over a data set of labelled rows, after preprocessing that looks at every row by itself.
     pub fn new(data: &Dataset<'_>, recipe: &Recipe) -> Result<Self> {
         let steps = row_by_row(recipe)?;
-        let about = {
-            let prepared = PreparedCorpus::new(data.items(), None, &steps);
-            spread(&prepared)?.mean
-        };
+        let prepared = PreparedCorpus::new(data.items(), None, &steps).dim();
+        check_square(prepared)?;
         let mut sums = ClassSums {
             recipe: recipe.to_string(),
             input_dim: data.dim() as u64,
             classes: Vec::new(),
-            sums: RowSums::new(about),
+            sums: RowSums::new(vec![0.0; prepared]),
             rows: Vec::new(),
         };
         sums.add(data)?;
@@ -82,13 +80,21 @@ impl ClassSums {
         self.recipe.parse()
     }
 
-    /// Add the rows of a data set.
-    pub fn add(&mut self, data: &Dataset<'_>) -> Result<()> {
+    /// Add the rows of a data set; how many of them were there before, and count once more now.
+    pub fn add(&mut self, data: &Dataset<'_>) -> Result<u64> {
+        if self.rows.is_empty() {
+            let steps = row_by_row(&self.recipe()?)?;
+            let prepared = PreparedCorpus::new(data.items(), None, &steps);
+            // About a point near the rows: about 0, sums over rows far from it would cancel.
+            self.sums = RowSums::new(spread(&prepared)?.mean);
+        }
         let change = self.change(data)?;
+        let is_known = |row: &&u64| self.rows.binary_search(row).is_ok();
+        let known = change.rows.iter().filter(is_known).count() as u64;
         self.rows.extend(&change.rows);
         self.rows.sort_unstable();
         self.apply(&change, true);
-        Ok(())
+        Ok(known)
     }
 
     /// Take the rows of a data set away, all of which must be among those that were added.
@@ -116,8 +122,18 @@ impl ClassSums {
             });
         }
         kept.extend_from_slice(&self.rows[next..]);
-        self.rows = kept;
-        self.apply(&change, false);
+        let mut left = self.clone();
+        left.rows = kept;
+        left.apply(&change, false);
+        left.sums.centre();
+        if left.sums.is_lost_beside(&self.sums) || left.sums.is_lost_beside(&change.sums) {
+            return Err(Error::Data(format!(
+                "squares of the rows to take away, or of where the sums began, are more than {MOST_TIMES:e} times those of the \
+                 rows that would be left, so that f64 cannot take them away exactly: make the sums anew from the rows that \
+                 are left"
+            )));
+        }
+        *self = left;
         Ok(())
     }
 
@@ -194,15 +210,28 @@ impl ClassSums {
         let whole = whole.filter(|(kept, digest)| blake3::hash(kept).as_bytes() == *digest);
         let kept = whole.and_then(|(kept, _)| kept.strip_prefix(SIGNATURE));
         let sums: ClassSums = decode(kept.ok_or_else(wrong)?).map_err(|_| wrong())?;
-        let counted: u64 = sums.sums.counts().iter().sum();
-        let is_sound = sums.sums.is_sound()
-            && sums.classes.len() == sums.sums.counts().len()
-            && counted == sums.rows()
-            && sums.rows.is_sorted()
-            && sums
-                .recipe()
-                .is_ok_and(|recipe| row_by_row(&recipe).is_ok());
-        if is_sound { Ok(sums) } else { Err(wrong()) }
+        if sums.is_sound() {
+            Ok(sums)
+        } else {
+            Err(wrong())
+        }
+    }
+
+    /// Whether the parts of a file fit each other.
+    fn is_sound(&self) -> bool {
+        let mut counts = self.sums.counts().iter();
+        let counted = counts.try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        let steps = self.recipe().ok().and_then(|recipe| recipe.row_by_row());
+        let prepared = steps.and_then(|steps| {
+            let mut dims = steps.iter();
+            dims.try_fold(self.dim(), |dim, step| step.output_dim(dim).ok())
+        });
+        self.sums.is_sound()
+            && self.classes.len() == self.sums.counts().len()
+            && self.classes.is_sorted_by(|a, b| a < b)
+            && counted == Some(self.rows())
+            && self.rows.is_sorted()
+            && prepared == Some(self.sums.about().len())
     }
 
     /// Write a file of sums, whole or not at all.
@@ -235,6 +264,10 @@ impl Pipeline {
         if self.code != CodeSpec::None {
             let expected = "none for training from sums";
             return Err(Error::parameter("code", expected, self.code));
+        }
+        if let Some(earlier) = &self.start {
+            let expected = "none for training from sums";
+            return Err(Error::parameter("from", expected, earlier.file()));
         }
         let corpus = SummedCorpus(&sums.sums);
         let dim = corpus.dim() as u64;
@@ -281,6 +314,7 @@ mod tests {
     use super::*;
     use crate::data::Subset;
     use crate::data::synthetic::Nuisance;
+    use crate::linalg::RowBuf;
     use crate::model::Map;
 
     const SET: Nuisance = Nuisance {
@@ -393,6 +427,68 @@ mod tests {
     }
 
     #[test]
+    fn known_rows_are_counted_and_none_is_left_behind() {
+        let recipe = Recipe::default();
+        let mut sums = with(0..100, |data| ClassSums::new(data, &recipe)).unwrap();
+        assert_eq!(with(90..110, |data| sums.add(data)).unwrap(), 10);
+        with(90..110, |data| sums.remove(data)).unwrap();
+        // The point that sums are about is that of the rows which are left: one row is no longer to be seen in it.
+        let mut sums = with(0..1, |data| ClassSums::new(data, &recipe)).unwrap();
+        let first = sums.sums.about().to_vec();
+        with(1..80, |data| sums.add(data)).unwrap();
+        with(0..1, |data| sums.remove(data)).unwrap();
+        let left = with(1..80, |data| ClassSums::new(data, &recipe)).unwrap();
+        assert_ne!(sums.sums.about(), first);
+        for (own, expected) in sums.sums.about().iter().zip(left.sums.about()) {
+            assert!((own - expected).abs() < 1e-9, "{own} {expected}");
+        }
+        with(1..80, |data| sums.remove(data)).unwrap();
+        assert_eq!((sums.rows(), sums.classes()), (0, 0));
+        assert_eq!(sums.sums, RowSums::new(vec![0.0; SET.dim()]));
+    }
+
+    #[test]
+    fn what_f64_cannot_take_away_is_refused() {
+        let mut sums = with(0..100, |data| ClassSums::new(data, &Recipe::default())).unwrap();
+        let far = RowBuf::from_values(vec![1e9; SET.dim()], SET.dim()).unwrap();
+        let far = crate::data::MemoryCorpus::new(far).unwrap();
+        let labels = || Labels::from_numbers(&[0]).unwrap();
+        let data = Dataset::builder(&far).labels(labels()).build().unwrap();
+        sums.add(&data).unwrap();
+        let before = sums.clone();
+        let error = sums.remove(&data).unwrap_err().to_string();
+        assert!(error.contains("make the sums anew"), "{error}");
+        assert_eq!(sums, before);
+        // Where it came first, sums are about it.
+        let mut sums = ClassSums::new(&data, &Recipe::default()).unwrap();
+        with(0..100, |data| sums.add(data)).unwrap();
+        let error = sums.remove(&data).unwrap_err().to_string();
+        assert!(error.contains("make the sums anew"), "{error}");
+    }
+
+    #[test]
+    fn sums_of_no_rows_begin_anew_where_the_next_rows_are() {
+        let mut sums = with(0..50, |data| ClassSums::new(data, &Recipe::default())).unwrap();
+        with(0..50, |data| sums.remove(data)).unwrap();
+        let all = SET.rows(60);
+        let mut far = all.corpus.rows().values().to_vec();
+        far.iter_mut().for_each(|value| *value += 1e4);
+        let far = RowBuf::from_values(far, SET.dim()).unwrap();
+        let far = crate::data::MemoryCorpus::new(far).unwrap();
+        let classes: Vec<i64> = (0..60).map(|row| SET.class(row)).collect();
+        let labels = Labels::from_numbers(&classes).unwrap();
+        let data = Dataset::builder(&far).labels(labels).build().unwrap();
+        sums.add(&data).unwrap();
+        assert_eq!(sums, ClassSums::new(&data, &Recipe::default()).unwrap());
+        assert!(
+            sums.sums
+                .about()
+                .iter()
+                .all(|mean| (mean - 1e4).abs() < 100.0)
+        );
+    }
+
+    #[test]
     fn files_come_back_and_damaged_ones_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.sums");
@@ -408,6 +504,19 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         assert!(ClassSums::load(&path).is_err());
+        // A digest proves no sense: whoever writes a file can make one.
+        let changes: [fn(&mut ClassSums); 4] = [
+            |sums| sums.input_dim += 1,
+            |sums| sums.classes.swap(0, 1),
+            |sums| sums.rows.push(u64::MAX),
+            |sums| sums.recipe = "chi2:3".into(),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut sums = sums.clone();
+            change(&mut sums);
+            sums.save(&path).unwrap();
+            assert!(ClassSums::load(&path).is_err(), "{number}");
+        }
     }
 
     #[test]
