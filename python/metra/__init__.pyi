@@ -98,6 +98,7 @@ from .learners import (
     SlrAdapter as SlrAdapter,
     SupCon as SupCon,
     Svmml as Svmml,
+    VectorWeights as VectorWeights,
     Warca as Warca,
     Whitening as Whitening,
     Xqda as Xqda,

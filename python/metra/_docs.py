@@ -99,6 +99,15 @@ True
 >>> learned.transform(X).shape == (901, {width})
 True
 """,
+    "vectors": """
+>>> from metra import {name}
+>>> from sklearn.datasets import load_digits
+>>> X, y = load_digits(return_X_y=True)
+>>> # The upper and the lower half of an image as two vectors.
+>>> learned = {name}().fit(X[:300], y[:300], vector_dims=[32, 32])
+>>> learned.transform(X[300:]).shape
+(1497, 64)
+""",
     "orderings": """
 >>> from metra import {name}
 >>> from sklearn.datasets import load_iris
@@ -139,7 +148,9 @@ def _described(name: str, kind: str, default: str, meaning: str) -> list[str]:
 
 def _example(name: str, entry: dict[str, Any]) -> str:
     known = {parameter[0] for parameter in entry["parameters"]}
-    if not entry["supervised"]:
+    if entry["several_vectors"]:
+        form = _EXAMPLES["vectors"]
+    elif not entry["supervised"]:
         form = _EXAMPLES["nothing"]
     elif "labels" in entry["needs"]:
         form = _EXAMPLES["labels"]

@@ -93,6 +93,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         queries: Any = None,
         qrels: Any = None,
         two_spaces: bool = False,
+        vector_dims: Any = None,
         pairs: Any = None,
         triplets: Any = None,
         quadruplets: Any = None,
@@ -126,6 +127,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         two_spaces : bool, default=False
             Whether `queries` and `X` are vectors of two models, so that a map is learned for each; known where they have
             different numbers of features.
+        vector_dims : sequence of int, optional
+            That a row is several vectors, one behind the other, with these numbers of features: what ``l2-each`` prepares
+            and ``VectorWeights`` weights.
         pairs : array-like of shape (n_pairs, 2) or (n_pairs, 3), or (pairs, labels), optional
             Row numbers of two vectors that are similar (1) or not (0 or -1); without a third column
             all are similar.
@@ -190,6 +194,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             queries=queries,
             qrels=qrels,
             two_spaces=two_spaces,
+            vector_dims=vector_dims,
             pairs=pairs,
             triplets=triplets,
             quadruplets=quadruplets,

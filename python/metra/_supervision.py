@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ def supervision(
     queries: Any = None,
     qrels: Any = None,
     two_spaces: bool = False,
+    vector_dims: Any = None,
     pairs: Any = None,
     triplets: Any = None,
     quadruplets: Any = None,
@@ -46,6 +48,7 @@ def supervision(
         "label_list_of": list_of,
         "qrels": None if qrels is None else _qrels(qrels),
         "two_spaces": bool(two_spaces),
+        "vector_dims": None if vector_dims is None else _dims(vector_dims),
         "pairs": None if pairs is None else _pairs(pairs),
         "triplets": None if triplets is None else _rows(triplets, "triplets", 3),
         "quadruplets": None if quadruplets is None else _quadruplets(quadruplets),
@@ -54,6 +57,14 @@ def supervision(
         "cameras": names(cameras),
         "query_cameras": names(query_cameras),
     }
+
+
+def _dims(vector_dims: Any) -> list[int]:
+    """Numbers of features of the vectors of a row."""
+    dims = [operator.index(dim) for dim in vector_dims]
+    if any(dim < 1 for dim in dims):
+        raise SupervisionError(f"vector_dims must be at least 1 each, but are {dims}")
+    return dims
 
 
 def _several_labels(y: Any) -> tuple[list[list[str]] | None, list[int] | None]:

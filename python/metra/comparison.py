@@ -161,6 +161,7 @@ def compare(
     queries: Any = None,
     qrels: Any = None,
     two_spaces: bool = False,
+    vector_dims: Any = None,
     pairs: Any = None,
     triplets: Any = None,
     quadruplets: Any = None,
@@ -193,7 +194,7 @@ def compare(
 
     Parameters
     ----------
-    X, y, queries, qrels, two_spaces, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
+    X, y, queries, qrels, two_spaces, vector_dims, pairs, triplets, quadruplets, orderings, taxonomy, cameras, query_cameras
         Vectors and what is similar, as `fit` of any estimator takes them.
     methods : list, optional
         Names (``"warca"`` or ``"Warca"``), estimators, or a dictionary of names to estimators, whose parameters are
@@ -270,6 +271,7 @@ def compare(
         "queries": queries,
         "qrels": qrels,
         "two_spaces": two_spaces,
+        "vector_dims": vector_dims,
         "pairs": pairs,
         "triplets": triplets,
         "quadruplets": quadruplets,

@@ -88,6 +88,28 @@ class Whitening(MetricLearner):
         verbose: bool = False,
     ) -> None: ...
 
+class VectorWeights(MetricLearner):
+    def __init__(
+        self,
+        *,
+        dims: str = "auto",
+        queries: int = 2000,
+        prepare: str = "none",
+        score_by: str | list[str] | None = None,
+        code: str | None = None,
+        holdout: str | None = None,
+        validation: float = 0.0,
+        test: float = 0.0,
+        refit: bool = False,
+        grid: dict[str, list[Any]] | None = None,
+        criterion: str | None = None,
+        protocol: str | None = None,
+        random_state: Any = 1,
+        n_jobs: int | None = None,
+        copy: bool = False,
+        verbose: bool = False,
+    ) -> None: ...
+
 class Lda(MetricLearner):
     def __init__(
         self,

@@ -28,6 +28,8 @@ pub(crate) struct SupervisionInput {
     qrels: Option<Vec<(i64, i64, f32)>>,
     /// Whether queries and items are vectors of two models.
     two_spaces: bool,
+    /// Dimensions of the vectors of a row, where it is several.
+    vector_dims: Option<Vec<usize>>,
     /// Two rows, and whether they are similar.
     pairs: Option<Vec<(i64, i64, bool)>>,
     /// Anchor, near, far.
@@ -116,6 +118,7 @@ impl SupervisionInput {
             builder = builder.qrels(read.collect::<Result<Vec<_>>>()?);
         }
         builder = builder.two_spaces(self.two_spaces);
+        builder = builder.vector_dims(self.vector_dims.as_deref().unwrap_or_default());
         if self.pairs.is_some() {
             let [similar, dissimilar] = self.pairs()?;
             builder = builder.pairs(similar, dissimilar);

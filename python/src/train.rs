@@ -305,6 +305,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             line.set_item("needs", SupervisionKind::words(entry.needs))?;
             line.set_item("supervised", !entry.needs.is_empty())?;
             line.set_item("starts_from_model", entry.starts_from_model)?;
+            line.set_item("several_vectors", entry.several_vectors)?;
             let parameters: Vec<_> = (entry.parameters)()
                 .into_iter()
                 .map(|p| (p.name, p.default, p.values, p.meaning))

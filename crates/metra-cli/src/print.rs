@@ -192,6 +192,11 @@ pub(crate) fn comparison_table(
 
 /// Rows under a head.
 pub(crate) fn table(title: &str, base: &str, note: &str, rows: &[Row]) -> Result<()> {
+    // A name that is wider than its column stands behind the others.
+    let (base, note) = match base.len() > 9 {
+        true => ("baseline", format!("{note}, baseline {base}")),
+        false => (base, note.to_owned()),
+    };
     line(&format!(
         "{title:<12}{base:>9}{:>9}{:>10}   95 % interval{note}",
         "learned", "gain"

@@ -59,7 +59,8 @@ pub(crate) fn read(
     let element = vector_element(path, &schema, &vector)?;
     for column in &columns {
         let kind = schema.field(*column).data_type();
-        if !is_name(kind) || vector == VectorColumns::List(*column) {
+        let is_numbers = matches!(vector, VectorColumns::Numbers(_));
+        if !is_name(kind) || (!is_numbers && vector.all().contains(column)) {
             let problem = format!(
                 "column {:?}: expected integers, booleans, texts or whole floating-point numbers, or lists of \
                  them, but found {kind}",
@@ -79,6 +80,13 @@ pub(crate) fn read(
     };
     let dim = match &vector {
         VectorColumns::Numbers(columns) => Some(columns.len()),
+        VectorColumns::Lists(columns) => {
+            let dims = columns.iter().map(|column| match kind(*column) {
+                DataType::FixedSizeList(_, dim) => usize::try_from(*dim).ok(),
+                _ => None,
+            });
+            dims.sum()
+        }
         VectorColumns::List(column) => match kind(*column) {
             DataType::FixedSizeList(_, dim) => usize::try_from(*dim).ok(),
             DataType::Struct(_) => {
@@ -185,6 +193,7 @@ fn vector_element(path: &Path, schema: &Schema, vector: &VectorColumns) -> Resul
                     "lists of ",
                 )
             }
+            VectorColumns::Lists(_) => (list_element(field.data_type()), "lists of "),
             VectorColumns::Numbers(_) => (number_element(field.data_type()), ""),
         };
         let element = element.ok_or_else(|| {
@@ -289,8 +298,8 @@ struct ArrowChunk<'a> {
 
 /// The vectors of a batch.
 enum VectorArrays<'a> {
-    /// Lists, and all their numbers one after the other.
-    Lists(&'a ArrayRef, &'a ArrayRef),
+    /// Columns of lists, one vector of a row each.
+    Lists(Vec<Lists<'a>>),
     /// What reads each number of a vector.
     Numbers(Vec<NumberReader<'a>>),
     /// Sparse vectors, and their dimensions.
@@ -312,14 +321,9 @@ impl<'a> ArrowChunk<'a> {
                 let sparse = SparseArrays::new(arrays[0]).ok_or_else(changed)?;
                 VectorArrays::Sparse(sparse, source.sparse_dim.ok_or_else(changed)?)
             }
-            VectorColumns::List(_) => {
-                let numbers = match arrays[0].data_type() {
-                    DataType::FixedSizeList(..) => arrays[0].as_fixed_size_list().values(),
-                    DataType::List(_) => arrays[0].as_list::<i32>().values(),
-                    DataType::LargeList(_) => arrays[0].as_list::<i64>().values(),
-                    _ => return Err(changed()),
-                };
-                VectorArrays::Lists(arrays[0], numbers)
+            VectorColumns::List(_) | VectorColumns::Lists(_) => {
+                let lists = arrays.into_iter().map(Lists::new).collect::<Option<_>>();
+                VectorArrays::Lists(lists.ok_or_else(changed)?)
             }
         };
         let reader = |column: &usize| array(column).and_then(cells);
@@ -348,28 +352,68 @@ impl Chunk for ArrowChunk<'_> {
     }
 
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool> {
-        let (lists, numbers) = match &self.vector {
-            VectorArrays::Lists(lists, numbers) => (lists, numbers),
-            VectorArrays::Sparse(arrays, dim) => {
-                return arrays.fill(row, *dim, out).map_err(|problem| {
-                    let place = self.source.place(self.number(row));
-                    Error::row(&self.source.path, place, problem)
-                });
+        match &self.vector {
+            VectorArrays::Lists(all) => {
+                out.clear();
+                for lists in all {
+                    if !lists.append(row, out, &self.source.path)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
+            VectorArrays::Sparse(arrays, dim) => arrays.fill(row, *dim, out).map_err(|problem| {
+                let place = self.source.place(self.number(row));
+                Error::row(&self.source.path, place, problem)
+            }),
             VectorArrays::Numbers(arrays) => {
                 let numbers = arrays.iter().map(|number| number(row));
                 out.fill(numbers);
-                return Ok(true);
+                Ok(true)
             }
+        }
+    }
+
+    fn vector_dims(&self, row: usize) -> Vec<usize> {
+        match (&self.source.vector, &self.vector) {
+            (VectorColumns::Lists(_), VectorArrays::Lists(all)) => {
+                let dims = all.iter().map(|lists| range(lists.lists, row));
+                dims.map(|(start, end)| end - start).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A column of lists, and all their numbers one after the other.
+struct Lists<'a> {
+    lists: &'a ArrayRef,
+    numbers: &'a ArrayRef,
+}
+
+impl<'a> Lists<'a> {
+    fn new(lists: &'a ArrayRef) -> Option<Self> {
+        let numbers = match lists.data_type() {
+            DataType::FixedSizeList(..) => lists.as_fixed_size_list().values(),
+            DataType::List(_) => lists.as_list::<i32>().values(),
+            DataType::LargeList(_) => lists.as_list::<i64>().values(),
+            _ => return None,
         };
+        Some(Lists { lists, numbers })
+    }
+
+    /// Put the list of a row behind what `out` has; false where it is missing.
+    fn append(&self, row: usize, out: &mut Vector, path: &Path) -> Result<bool> {
+        let Lists { lists, numbers } = self;
         if lists.is_null(row) {
             return Ok(false);
         }
         let (start, end) = range(lists, row);
+        let before = out.len();
         macro_rules! fill {
             ($type:ty) => {{
                 let values = numbers.as_primitive::<$type>().values();
-                out.fill(values[start..end].iter().copied())
+                out.append(values[start..end].iter().copied())
             }};
         }
         match numbers.data_type() {
@@ -383,12 +427,12 @@ impl Chunk for ArrowChunk<'_> {
             DataType::UInt16 => fill!(UInt16Type),
             other => {
                 let problem = format!("expected numbers, but found {other}");
-                return Err(Error::file(&self.source.path, problem));
+                return Err(Error::file(path, problem));
             }
         }
         if numbers.null_count() > 0 {
             for index in (start..end).filter(|index| numbers.is_null(*index)) {
-                out.set_missing(index - start);
+                out.set_missing(before + index - start);
             }
         }
         Ok(true)

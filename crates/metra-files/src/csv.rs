@@ -203,12 +203,16 @@ impl Chunk for CsvChunk<'_> {
                     number(record[*column].trim()).ok_or_else(|| bad(*column, "a number"))
                 })
                 .collect::<Result<Vec<f64>>>()?,
-            VectorColumns::List(column) => {
-                let field = record[*column].trim();
-                if field.is_empty() {
-                    return Ok(false);
+            VectorColumns::List(_) | VectorColumns::Lists(_) => {
+                let mut values = Vec::new();
+                for column in source.vector.all() {
+                    let field = record[*column].trim();
+                    if field.is_empty() {
+                        return Ok(false);
+                    }
+                    values.extend(numbers(field).ok_or_else(|| bad(*column, "a list of numbers"))?);
                 }
-                numbers(field).ok_or_else(|| bad(*column, "a list of numbers"))?
+                values
             }
         };
         out.fill(values.into_iter());

@@ -95,15 +95,29 @@ impl Vector {
 
     /// Replace the content by `numbers`.
     pub(crate) fn fill<N: Number>(&mut self, numbers: impl Iterator<Item = N>) {
+        self.clear();
+        self.append(numbers);
+    }
+
+    pub(crate) fn clear(&mut self) {
         match self {
-            Vector::Exact(values) => {
-                values.clear();
-                values.extend(numbers.map(Number::narrow));
-            }
-            Vector::Wide(values) => {
-                values.clear();
-                values.extend(numbers.map(Number::wide));
-            }
+            Vector::Exact(values) => values.clear(),
+            Vector::Wide(values) => values.clear(),
+        }
+    }
+
+    /// Put `numbers` behind the content.
+    pub(crate) fn append<N: Number>(&mut self, numbers: impl Iterator<Item = N>) {
+        match self {
+            Vector::Exact(values) => values.extend(numbers.map(Number::narrow)),
+            Vector::Wide(values) => values.extend(numbers.map(Number::wide)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Vector::Exact(values) => values.len(),
+            Vector::Wide(values) => values.len(),
         }
     }
 }

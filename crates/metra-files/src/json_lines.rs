@@ -26,16 +26,24 @@ pub(crate) fn read(
     names.sort_unstable();
     let taken = positions(path, &names, options)?;
     let is_free = |column: &usize| !taken.contains(column);
-    let is_list = |column: &usize| first[&names[*column]].is_array();
+    // A vector that is named may be missing in the first object.
+    let is_named = |column: &usize| {
+        let named = options.vector.iter().flat_map(|vector| vector.split(','));
+        named.map(str::trim).any(|name| name == names[*column])
+    };
+    let is_list = |column: &usize| {
+        let value = &first[&names[*column]];
+        value.is_array() || (value.is_null() && is_named(column))
+    };
     let lists = (0..names.len()).filter(|column| is_free(column) && is_list(column));
     let lists: Vec<usize> = lists.collect();
     let vector = VectorColumns::find(path, &names, &taken, &lists, options)?;
-    if let VectorColumns::List(column) = vector
-        && taken.contains(&column)
+    if let VectorColumns::List(_) | VectorColumns::Lists(_) = vector
+        && let Some(column) = vector.all().iter().find(|column| taken.contains(column))
     {
         let problem = format!(
             "{:?} is the vector: expected another column of names",
-            names[column]
+            names[*column]
         );
         return Err(Error::file(path, problem));
     }
@@ -177,14 +185,18 @@ impl Chunk for JsonChunk<'_> {
             Error::cell(&source.path, Place::Line(*number), name, problem)
         };
         let key = |column: &usize| object.get(&source.names[*column]).unwrap_or(&Value::Null);
-        let numbers: Vec<&Value> = match &source.vector {
-            VectorColumns::Numbers(columns) => columns.iter().map(key).collect(),
-            VectorColumns::List(column) => match key(column) {
-                Value::Null => return Ok(false),
-                Value::Array(numbers) => numbers.iter().collect(),
-                other => return Err(bad(source.vector_name(), "a list of numbers", other)),
-            },
-        };
+        let mut numbers: Vec<&Value> = Vec::new();
+        for column in source.vector.all() {
+            match (&source.vector, key(column)) {
+                (VectorColumns::Numbers(_), number) => numbers.push(number),
+                (_, Value::Null) => return Ok(false),
+                (_, Value::Array(list)) => numbers.extend(list),
+                (_, other) => {
+                    let name = source.names[*column].clone();
+                    return Err(bad(name, "a list of numbers", other));
+                }
+            }
+        }
         let mut values = Vec::with_capacity(numbers.len());
         for (index, value) in numbers.into_iter().enumerate() {
             values.push(match value {
@@ -195,6 +207,15 @@ impl Chunk for JsonChunk<'_> {
         }
         out.fill(values.into_iter());
         Ok(true)
+    }
+
+    fn vector_dims(&self, row: usize) -> Vec<usize> {
+        let VectorColumns::Lists(columns) = &self.source.vector else {
+            return Vec::new();
+        };
+        let lists = columns.iter().map(|column| &self.source.names[*column]);
+        let list = |name: &String| self.rows[row].1.get(name).and_then(Value::as_array);
+        lists.map(|name| list(name).map_or(0, Vec::len)).collect()
     }
 }
 

@@ -124,6 +124,7 @@ fn mapped(
             Vec::new()
         },
         element_type: source.element,
+        vector_dims: Vec::new(),
         path: source.path.clone(),
         filtered: false,
         text_file: false,

@@ -69,6 +69,10 @@ pub(crate) trait Chunk {
     fn cell(&self, column: usize, row: usize) -> Cell<'_>;
     /// The vector of a row, with NaN for missing numbers; false where it is missing as a whole.
     fn vector(&self, row: usize, out: &mut Vector) -> Result<bool>;
+    /// Dimensions of the vectors of a row that has all of them, where columns of several were named.
+    fn vector_dims(&self, _row: usize) -> Vec<usize> {
+        Vec::new()
+    }
 }
 
 /// Read a whole file.
@@ -135,6 +139,7 @@ pub(crate) fn collect(
         narrowing: pass.narrowing,
         notes,
         element_type: source.element(),
+        vector_dims: pass.vector_dims,
         path: source.path().to_path_buf(),
         filtered: !options.filters.is_empty() || pass.skipped > 0,
         text_file: source.text_file(),
@@ -173,6 +178,11 @@ pub(crate) fn notes(judgement: &NarrowingJudgement) -> Vec<String> {
     notes
 }
 
+fn of_dims(dims: &[usize]) -> String {
+    let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
+    dims.join(", ")
+}
+
 fn in_bytes(bytes: f64) -> String {
     match bytes {
         b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
@@ -193,6 +203,7 @@ struct Pass<'a> {
     /// Distinct values of each filter's column, followed only until a row is kept.
     values: Vec<BTreeSet<String>>,
     dim: usize,
+    vector_dims: Vec<usize>,
     kept: u64,
     /// Rows left out because something is missing in them.
     skipped: u64,
@@ -218,6 +229,7 @@ impl<'a> Pass<'a> {
             rows: numbered.then(Vec::new),
             values: vec![BTreeSet::new(); options.filters.len()],
             dim: 0,
+            vector_dims: Vec::new(),
             kept: 0,
             skipped: 0,
             done: 0,
@@ -281,12 +293,25 @@ impl<'a> Pass<'a> {
             let (path, place) = (self.source.path(), self.source.place(number));
             return Err(Error::cell(path, place, name, problem));
         }
-        let length = match vector {
-            Vector::Exact(values) => values.len(),
-            Vector::Wide(values) => values.len(),
-        };
+        let length = vector.len();
+        let vector_dims = chunk.vector_dims(row);
         if self.kept == 0 {
             self.start(number, length)?;
+            if vector_dims.contains(&0) {
+                let problem = format!(
+                    "expected vectors of at least 1 number, but found {}",
+                    of_dims(&vector_dims)
+                );
+                return Err(self.bad_row(number, problem));
+            }
+            self.vector_dims = vector_dims;
+        } else if vector_dims != self.vector_dims {
+            let problem = format!(
+                "expected vectors of dimensions {} as in the rows before, but found {}",
+                of_dims(&self.vector_dims),
+                of_dims(&vector_dims)
+            );
+            return Err(self.bad_row(number, problem));
         } else if length != self.dim {
             let problem = format!(
                 "expected a vector of dimension {} as in the rows before, but found {length}",

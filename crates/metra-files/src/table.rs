@@ -164,6 +164,8 @@ pub struct Table {
     pub notes: Vec<String>,
     /// What the file stores.
     pub element_type: ElementType,
+    /// Dimensions of the vectors of a row, where columns of several were named; nothing where a row is one vector.
+    pub vector_dims: Vec<usize>,
     /// The file.
     pub path: PathBuf,
     /// Whether the file may have rows that were not kept, because of filters or missing values.

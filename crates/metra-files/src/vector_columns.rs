@@ -10,6 +10,8 @@ use std::path::Path;
 pub(crate) enum VectorColumns {
     /// A list of numbers in one column.
     List(usize),
+    /// A list of numbers in each of these columns, one behind the other; a column may stand there more than once.
+    Lists(Vec<usize>),
     /// A number in each of these columns.
     Numbers(Vec<usize>),
 }
@@ -45,6 +47,10 @@ impl VectorColumns {
                 .split(',')
                 .map(|name| position(path, names, name.trim()));
             let listed: Vec<usize> = listed.collect::<Result<_>>()?;
+            if listed.iter().any(|column| lists.contains(column)) {
+                check_lists(path, names, &listed, lists)?;
+                return Ok(VectorColumns::Lists(listed));
+            }
             check_listed(path, names, &listed, &taken[..options.columns.len()])?;
             (listed, String::new())
         } else {
@@ -66,7 +72,7 @@ impl VectorColumns {
     pub(crate) fn all(&self) -> &[usize] {
         match self {
             VectorColumns::List(column) => std::slice::from_ref(column),
-            VectorColumns::Numbers(columns) => columns,
+            VectorColumns::Lists(columns) | VectorColumns::Numbers(columns) => columns,
         }
     }
 
@@ -74,6 +80,13 @@ impl VectorColumns {
     pub(crate) fn name(&self, names: &[String]) -> String {
         match self {
             VectorColumns::List(column) => names[*column].clone(),
+            VectorColumns::Lists(columns) => {
+                let names: Vec<&str> = columns
+                    .iter()
+                    .map(|column| names[*column].as_str())
+                    .collect();
+                names.join(",")
+            }
             VectorColumns::Numbers(_) => "the vector".to_owned(),
         }
     }
@@ -82,7 +95,22 @@ impl VectorColumns {
     pub(crate) fn number_name(&self, names: &[String], index: usize) -> String {
         match self {
             VectorColumns::List(column) => format!("{}[{index}]", names[*column]),
+            VectorColumns::Lists(_) => format!("{}[{index}]", self.name(names)),
             VectorColumns::Numbers(columns) => names[columns[index]].clone(),
+        }
+    }
+}
+
+/// Columns of lists stand beside columns of lists alone.
+fn check_lists(path: &Path, names: &[String], listed: &[usize], lists: &[usize]) -> Result<()> {
+    match listed.iter().find(|column| !lists.contains(column)) {
+        None => Ok(()),
+        Some(other) => {
+            let problem = format!(
+                "expected columns of lists of numbers beside each other, but {:?} is none, or is read for something else",
+                names[*other]
+            );
+            Err(Error::file(path, problem))
         }
     }
 }
@@ -181,6 +209,23 @@ mod tests {
         let path = Path::new("rows.csv");
         let taken = [position(path, &names, label)?];
         VectorColumns::find(path, &names, &taken, &[], &options)
+    }
+
+    #[test]
+    fn several_lists_are_several_vectors() {
+        let names = ["id", "title", "body"].map(str::to_owned);
+        let with = |vector: &str| {
+            let options = TableOptions {
+                vector: Some(vector.to_owned()),
+                ..TableOptions::default()
+            };
+            VectorColumns::find(Path::new("rows.parquet"), &names, &[], &[1, 2], &options)
+        };
+        let found = with("body,title,body").unwrap();
+        assert_eq!(found, VectorColumns::Lists(vec![2, 1, 2]));
+        assert_eq!(found.name(&names), "body,title,body");
+        let text = with("title,id").unwrap_err().to_string();
+        assert!(text.contains("\"id\" is none"), "{text}");
     }
 
     #[test]

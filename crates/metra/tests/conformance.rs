@@ -43,6 +43,7 @@ table! {
     cosine: "cosine", &[], Labels, false, true;
     pca: "pca", &[("rank", "6")], Labels, false, true;
     whitening: "whitening", &[("rank", "14")], Labels, false, true;
+    vector_weights: "vector-weights", &[("dims", "4")], Labels, true, true;
     lda: "lda", &[("rank", "4")], Labels, true, true;
     kissme: "kissme", &[("rank", "16")], Labels, true, true;
     xqda: "xqda", &[("rank", "4")], Labels, true, true;

@@ -160,7 +160,7 @@ pub(super) fn page(data: &Data) -> Result<String> {
          tried, [classes without training rows](zero_shot.md).\n\
          - [Fusion of rankings](fusion.md), [changes of the embedding model](migration.md), \
          [training again from an earlier model](warm_start.md), [several labels per row](label_sets.md), \
-         [queries and items of two models](two_towers.md).\n\
+         [rows of several vectors](several_vectors.md), [queries and items of two models](two_towers.md).\n\
          - [Figures of single commands](recorded.md) that guides quote.\n\
          - [Which method when](../guide/choosing.md) says what follows from all this; [where the data come \
          from](../../experiments/data/README.md).\n",

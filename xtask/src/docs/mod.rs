@@ -15,6 +15,7 @@ mod prose;
 mod quotes;
 mod recorded;
 mod service;
+mod several_vectors;
 mod two_towers;
 mod warm_start;
 mod zero_shot;
@@ -59,6 +60,10 @@ pub fn docs(root: &Path, check: bool) -> Result<Vec<Finding>> {
         ("docs/results/label_sets.md", label_sets::page(&data)?),
         ("docs/results/migration.md", migration::page(&data)?),
         ("docs/results/service.md", service::page(&data)?),
+        (
+            "docs/results/several_vectors.md",
+            several_vectors::page(&data)?,
+        ),
         ("docs/results/two_towers.md", two_towers::page(&data)?),
         ("docs/results/warm_start.md", warm_start::page(&data)?),
         ("docs/results/zero_shot.md", zero_shot::page(&data)?),

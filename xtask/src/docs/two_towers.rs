@@ -14,7 +14,7 @@ const HEAD: &str = "\
 
 Queries are vectors of another model, and another dimension, than items: what does a learned map for each side reach
 ([how](../guide/two-models.md))? All methods see the same queries, dealt into folds; settings are chosen on a fifth of the queries that are
-not tested. Gains are over `procrustes`, a rotation of the queries learned from the same judgements, with simultaneous intervals of 95 %.
+not tested. Gains are over `procrustes`, a rotation or regression of the queries (chosen on validation) learned from the same judgements, with simultaneous intervals of 95 %.
 
 - **clinc150**: the 4,500 test sentences as WordLlama's vectors ask for the 15,000 training sentences of their intent, as MiniLM's.
 - **scifact**: 1,109 claims as WordLlama's vectors ask for 5,183 abstracts as MiniLM's, of which each cites one or two.

@@ -41,9 +41,12 @@ pub(crate) struct PlanVerb {
     /// Verify on rows of this file (.parquet, .npy, .csv, .jsonl, …)
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
-    /// Rows of this file ask (default: other rows of the sample)
+    /// Rows of this file ask (default: other rows of the sample; needed where queries are vectors of another model)
     #[arg(long, value_name = "FILE", requires = "sample")]
     query: Option<PathBuf>,
+    /// Column of vectors in the file of --query, where it is not that of the sample
+    #[arg(long, value_name = "COLUMN", requires = "query")]
+    query_vector: Option<String>,
     #[command(flatten)]
     columns: Columns,
     /// Keep only rows of the sample with this value (column=value or column!=value; repeatable)
@@ -201,14 +204,17 @@ impl PlanVerb {
 
     /// The plan as it would be used, and how well it keeps the order of rows of the sample.
     fn verify(&self, model: &Model, plan: Plan, common: &Common) -> Result<(Plan, Agreement)> {
-        let read = |path: &PathBuf| {
+        let read = |path: &PathBuf, columns: &Columns| {
             let rule = NarrowingRule::of(model.narrowing.as_ref());
-            load(path, &self.columns, &[], &self.filters, rule, common)
+            load(path, columns, &[], &self.filters, rule, common)
         };
-        let Some(sample) = self.sample.as_ref().map(read).transpose()? else {
+        let Some(sample) = &self.sample else {
             anyhow::bail!("name rows to verify on with --sample");
         };
-        let asking = self.query.as_ref().map(read).transpose()?;
+        let sample = read(sample, &self.columns)?;
+        let of_queries = self.columns.of_queries(self.query_vector.as_deref());
+        let asking = (self.query.as_ref()).map(|path| read(path, &of_queries));
+        let asking = asking.transpose()?;
         ensure!(
             asking.is_some() || model.chain.query_preprocessing().is_none(),
             "queries are vectors of another model than items: name some with --query"

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Which columns hold what.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Columns {
-    /// Column of vectors (default: `vector`, or the only list column). In CSV also: columns a,b,c, a
-    /// pattern emb_*, or the prefix of numbered columns
+    /// Column of vectors, or several: title,body (default: `vector`, or the only one). In CSV also:
+    /// numbers a,b,c, a pattern emb_*, or a prefix of numbers
     #[arg(help_heading = "Data", long, value_name = "COLUMN")]
     pub(crate) vector: Option<String>,
     /// Column of class labels (with npy: a file of labels, .npy or one per line). Several per row: a column of lists,
@@ -59,6 +59,14 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// Those of a file of queries, whose vectors may be in another column.
+    pub(crate) fn of_queries(&self, vector: Option<&str>) -> Self {
+        Columns {
+            vector: vector.map(str::to_owned).or_else(|| self.vector.clone()),
+            ..self.clone()
+        }
+    }
+
     /// The columns of labels, or the one file of them.
     pub(crate) fn labels(&self) -> anyhow::Result<Vec<&str>> {
         anyhow::ensure!(

@@ -1,7 +1,7 @@
 //! What training and comparing work on: files of vectors with supervision, read once.
 
 use super::args::{Columns, ComparisonArgs, QrelsArgs};
-use super::files::{Files, Loaded, load, model_groups};
+use super::files::{Files, Loaded, check_vectors, load, model_groups};
 use super::supervision::SupervisionInput;
 use crate::args::Common;
 use crate::print;
@@ -96,6 +96,11 @@ impl DataArgs {
             Some(model) if model.chain.group_names().is_some() => model_groups(model, loaded),
             _ => Ok(loaded.groups.clone()),
         };
+        if let Some(model) = model {
+            for loaded in files.queries.iter().chain([&files.items]) {
+                check_vectors(model, loaded)?;
+            }
+        }
         let query_groups = files.queries.as_ref().map(numbered).transpose()?;
         let groups = (numbered(&files.items)?, query_groups.flatten());
         let data = input.dataset(&files, columns, groups, common)?;
@@ -113,8 +118,15 @@ impl Input<'_> {
     pub(crate) fn describe(&self) -> String {
         let (data, items) = (&self.data, &self.files.items);
         let corpus = data.items();
+        let several = match data.vector_dims() {
+            [] => String::new(),
+            dims => {
+                let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
+                format!(" ({})", dims.join(" + "))
+            }
+        };
         let shape = format!(
-            "{} × {} {}",
+            "{} × {}{several} {}",
             print::count(corpus.len()),
             corpus.dim(),
             items.table.element_type

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use metra::Dataset;
 use metra::data::{Groups, RowId, SplitKind};
 use metra::experiment::Protocol;
-use metra::model::{Embedded, Model, Side, embed_corpus};
+use metra::model::{Embedded, Model, Side, Step, embed_corpus};
 use metra::supervision::{LabelSets, Labels, SharedLabels, Supervision};
 use metra_files::{Column, Filter, NarrowingRule, Table, TableOptions, label_sets, read_table};
 use std::path::Path;
@@ -24,6 +24,23 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// An error where items are several vectors each, and these queries are not the same.
+    pub(crate) fn check_vectors_of(&self, items: &Loaded) -> Result<()> {
+        let (own, theirs) = (&self.table, &items.table);
+        // Vectors that stand one behind the other in one column are as good as columns of their own.
+        let is_one = own.vector_dims.is_empty() != theirs.vector_dims.is_empty();
+        ensure!(
+            own.vector_dims == theirs.vector_dims
+                || (is_one && own.corpus.dim() == theirs.corpus.dim()),
+            "{}: expected vectors of dimensions {} as of the items, but found {}: name a column for each with \
+             --query-vector, the same one twice where it asks two (--query-vector vector,vector)",
+            self.table.path.display(),
+            dimensions(&items.table),
+            dimensions(&self.table)
+        );
+        Ok(())
+    }
+
     /// The label of every row, where labels were read; an error where a row has several.
     pub(crate) fn one_label(&self) -> Result<Option<&Labels>> {
         ensure!(
@@ -124,6 +141,19 @@ pub(crate) fn load(
     })
 }
 
+/// Dimensions of the vectors of a row.
+fn dimensions(table: &Table) -> String {
+    let dim = [table.corpus.dim()];
+    let dims = match table.vector_dims.as_slice() {
+        [] => &dim,
+        several => several,
+    };
+    dims.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(" and ")
+}
+
 /// The files of a data set: items, and queries where they are apart.
 pub(crate) struct Files {
     pub(crate) items: Loaded,
@@ -159,17 +189,21 @@ impl Files {
         // Queries are narrowed as the items were, so that both lie in one space.
         let same = match (&items.table.narrowing, narrowing) {
             (Some(found), _) => NarrowingRule::Apply(found.clone()),
+            // Vectors of another model are judged by themselves.
+            (None, NarrowingRule::Judge) if qrels.two_spaces => NarrowingRule::Judge,
             (None, NarrowingRule::Judge) => NarrowingRule::None,
             (None, given) => given.clone(),
         };
-        let columns = &match &qrels.query_vector {
-            Some(vector) => Columns {
-                vector: Some(vector.clone()),
-                ..columns.clone()
-            },
-            None => columns.clone(),
-        };
+        let columns = &columns.of_queries(qrels.query_vector.as_deref());
         let mut queries = load(path, columns, extra, &qrels.where_queries, same, common)?;
+        if !qrels.two_spaces {
+            queries.check_vectors_of(&items)?;
+        }
+        ensure!(
+            !qrels.two_spaces || queries.table.narrowing == items.table.narrowing,
+            "{}: queries are vectors of two models: expected values that f32 can hold without being moved or scaled",
+            path.display()
+        );
         // Means of groups are learned from items: queries must mean the same groups by the same numbers.
         if let (Some(own), Some(known)) = (&queries.groups, &items.groups) {
             let own = own.renumbered(known.names());
@@ -229,6 +263,31 @@ pub(crate) fn model_groups(model: &Model, loaded: &Loaded) -> Result<Option<Grou
     })?))
 }
 
+/// An error where the columns of several vectors are not those that a model was trained with, as far as dimensions tell.
+pub(crate) fn check_vectors(model: &Model, loaded: &Loaded) -> Result<()> {
+    let found = &loaded.table.vector_dims;
+    let mut steps = model.chain.steps().iter();
+    let expected = steps.find_map(|step| match step {
+        Step::NormaliseEach { dims } => Some(dims),
+        _ => None,
+    });
+    if let Some(expected) = expected.filter(|expected| !found.is_empty() && found != *expected) {
+        let listed = |dims: &[usize]| {
+            dims.iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(" and ")
+        };
+        bail!(
+            "{}: the model was trained with vectors of dimensions {} in this order, but the columns have {}",
+            loaded.table.path.display(),
+            listed(expected),
+            listed(found)
+        );
+    }
+    Ok(())
+}
+
 /// A file's rows mapped by a model.
 pub(crate) fn embed(
     model: &Model,
@@ -236,6 +295,7 @@ pub(crate) fn embed(
     loaded: &Loaded,
     common: &Common,
 ) -> Result<Embedded> {
+    check_vectors(model, loaded)?;
     let groups = model_groups(model, loaded)?;
     let corpus = interrupt::stoppable(loaded.table.corpus.as_ref());
     let storage = common.storage();

@@ -41,6 +41,7 @@ impl SupervisionInput<'_> {
             .label_sets(items.label_sets.clone())
             .groups(groups.0)
             .narrowing(items.table.narrowing.clone())
+            .vector_dims(&items.table.vector_dims)
             .storage(common.storage())
             .stop(&STOP);
         if let Some(queries) = &files.queries {

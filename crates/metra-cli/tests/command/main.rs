@@ -28,6 +28,7 @@ mod production;
 mod safe_files;
 #[cfg(all(feature = "serve", unix))]
 mod serve;
+mod several_vectors;
 #[cfg(feature = "images")]
 mod sheets;
 mod sums;

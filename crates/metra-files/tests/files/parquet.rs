@@ -93,6 +93,55 @@ fn sparse_vectors_are_read() {
 }
 
 #[test]
+fn columns_of_lists_are_several_vectors() {
+    let title = vectors::<Float32Type>(&[&[1.0, 2.0], &[3.0, 4.0], &[5.0, 6.0]]);
+    let lists = [
+        Some(vec![Some(7.0), None, Some(9.0)]),
+        None,
+        Some(vec![Some(0.5); 3]),
+    ];
+    let body: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists));
+    let (_folder, path) = file(vec![("title", title), ("body", body)]);
+    let wanted = |vector: &str, missing| TableOptions {
+        vector: Some(vector.to_owned()),
+        missing,
+        ..options(&[], &[])
+    };
+    let table = read(&path, &wanted("body,title", MissingValues::Skip)).unwrap();
+    assert_eq!(table.vector_dims, [3, 2]);
+    assert_eq!(values(&*table.corpus), [0.5, 0.5, 0.5, 5.0, 6.0]);
+    // The same one twice, where a query asks two vectors of the items.
+    let table = read(&path, &wanted("title,title", MissingValues::Error)).unwrap();
+    assert_eq!(table.vector_dims, [2, 2]);
+    assert_eq!(values(&*table.corpus)[..4], [1.0, 2.0, 1.0, 2.0]);
+    assert_eq!(
+        read(&path, &wanted("title", MissingValues::Error))
+            .unwrap()
+            .vector_dims,
+        [0; 0]
+    );
+    let text = refusal(&path, &wanted("title,body", MissingValues::Error));
+    assert!(
+        text.contains("title,body[3]") && text.contains("missing"),
+        "{text}"
+    );
+    // As many numbers in all, but not of the same vectors.
+    let uneven = |lists: [usize; 2]| -> ArrayRef {
+        let lists = lists.map(|length| Some(vec![Some(1.0); length]));
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(lists))
+    };
+    let (_folder, path) = file(vec![("a", uneven([2, 3])), ("b", uneven([3, 2]))]);
+    let text = refusal(&path, &wanted("a,b", MissingValues::Error));
+    assert!(
+        text.contains("dimensions 2, 3 as in the rows before, but found 3, 2"),
+        "{text}"
+    );
+    let (_folder, path) = file(vec![("a", uneven([2, 2])), ("b", uneven([0, 0]))]);
+    let text = refusal(&path, &wanted("a,b", MissingValues::Error));
+    assert!(text.contains("at least 1 number, but found 2, 0"), "{text}");
+}
+
+#[test]
 fn a_column_for_every_number_is_read() {
     let (_folder, path) = file(vec![
         ("age", Arc::new(Int64Array::from(vec![30, 41])) as ArrayRef),

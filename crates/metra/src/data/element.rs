@@ -53,22 +53,13 @@ impl ElementMap {
         match self {
             ElementMap::Normalise => {
                 for (index, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
-                    // In f64: squares of f32 can leave f32's range.
-                    let norm = row
-                        .iter()
-                        .map(|v| f64::from(*v).powi(2))
-                        .sum::<f64>()
-                        .sqrt();
-                    if norm == 0.0 {
+                    if !divide_by_length(row) {
                         return Err(Error::Row {
                             row: first + index as u64,
                             problem: "expected a vector of non-zero length to normalise, but all \
                                       its values are 0"
                                 .into(),
                         });
-                    }
-                    for value in row {
-                        *value = (f64::from(*value) / norm) as f32;
                     }
                 }
             }
@@ -105,6 +96,20 @@ impl ElementMap {
         }
         Ok(())
     }
+}
+
+/// Divide a vector by its length, unless it is 0; whether it was divided.
+pub(super) fn divide_by_length(vector: &mut [f32]) -> bool {
+    // In f64: squares of f32 can leave f32's range.
+    let squares = vector.iter().map(|v| f64::from(*v).powi(2));
+    let length = squares.sum::<f64>().sqrt();
+    if length == 0.0 {
+        return false;
+    }
+    for value in vector {
+        *value = (f64::from(*value) / length) as f32;
+    }
+    true
 }
 
 /// Ψ(x) of every value: √(x·L·κ(0)), then √(2x·L·κ(jL)) times cosine and sine of jL·log x, with the

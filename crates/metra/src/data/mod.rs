@@ -17,6 +17,7 @@ pub(crate) mod npy_header;
 pub(crate) mod partial_result;
 pub(crate) mod pass_executor;
 mod row_digests;
+pub(crate) mod several_vectors;
 mod sparse;
 mod split;
 mod stacked;

@@ -6,6 +6,7 @@
 //! (`class_weight`); beside judgements it would contradict them. Several labels per row stand alone.
 
 use super::Dataset;
+use crate::data::several_vectors::row_dim;
 use crate::data::{CorpusRef, Groups, Interruptible, IntoCorpus, Narrowing, RowId, Storage};
 use crate::supervision::{
     ClassOrdering, Comparisons, Judgement, Judgements, LabelSets, Labels, Orderings, Quadruplet,
@@ -21,6 +22,7 @@ pub struct DatasetBuilder<'a> {
     groups: Option<Groups>,
     queries: Option<Result<CorpusRef<'a>>>,
     two_spaces: bool,
+    vector_dims: Vec<usize>,
     query_groups: Option<Groups>,
     labels: Option<Labels>,
     label_sets: Option<LabelSets>,
@@ -49,6 +51,7 @@ impl<'a> DatasetBuilder<'a> {
             groups: None,
             queries: None,
             two_spaces: false,
+            vector_dims: Vec::new(),
             query_groups: None,
             labels: None,
             label_sets: None,
@@ -73,6 +76,12 @@ impl<'a> DatasetBuilder<'a> {
     /// Say that queries and items are vectors of two models. Where their dimensions differ, that is known.
     pub fn two_spaces(mut self, two_spaces: bool) -> Self {
         self.two_spaces = two_spaces;
+        self
+    }
+
+    /// Say that a row is several vectors, one behind the other, of these dimensions: such as that of a title and that of a body.
+    pub fn vector_dims(mut self, dims: &[usize]) -> Self {
+        self.vector_dims = dims.to_vec();
         self
     }
 
@@ -244,6 +253,18 @@ impl<'a> DatasetBuilder<'a> {
             ));
         }
         data.two_spaces |= self.two_spaces;
+        // One vector a row is what there is without a list of them.
+        if self.vector_dims.len() > 1 {
+            let dim = row_dim(&self.vector_dims)?;
+            if dim != data.one_space("a row of several vectors")? {
+                return Err(Error::shape(
+                    "dimension of the vectors of a row, added up",
+                    data.dim(),
+                    dim,
+                ));
+            }
+            data.vector_dims = self.vector_dims;
+        }
         data.class_supervision = class_supervision;
         data.narrowing = self.narrowing;
         data.storage = self.storage;

@@ -40,6 +40,8 @@ pub struct Dataset<'a> {
     narrowing: Option<Narrowing>,
     /// Whether queries and items are vectors of two models.
     two_spaces: bool,
+    /// Dimensions of the vectors of a row, one behind the other; nothing where a row is one vector.
+    vector_dims: Vec<usize>,
     /// Dimension of the queries where vectors of both sides are stacked: queries in the first coordinates, items in those
     /// behind them.
     stacked: Option<usize>,
@@ -119,6 +121,7 @@ impl<'a> Dataset<'a> {
             class_supervision: Vec::new(),
             narrowing: None,
             two_spaces,
+            vector_dims: Vec::new(),
             stacked: None,
             storage: Storage::default(),
             stop: None,
@@ -168,6 +171,17 @@ impl<'a> Dataset<'a> {
         self.two_spaces
     }
 
+    /// Dimensions of the vectors of a row, where it is several of them; nothing where it is one.
+    pub fn vector_dims(&self) -> &[usize] {
+        &self.vector_dims
+    }
+
+    /// The same data as rows of vectors of these dimensions.
+    pub(crate) fn with_vector_dims(mut self, vector_dims: &[usize]) -> Self {
+        self.vector_dims = vector_dims.to_vec();
+        self
+    }
+
     /// The dimension of queries and items, or an error where they are vectors of two models; `needed_by` says what
     /// compares them as they are.
     pub fn one_space(&self, needed_by: &str) -> Result<usize> {
@@ -198,6 +212,20 @@ impl<'a> Dataset<'a> {
             None => fingerprint(items)?,
         };
         Ok(self.fingerprint.get_or_init(|| found))
+    }
+
+    /// A digest over all vectors and how they are meant: what a result that is kept for later depends on beside the
+    /// supervision.
+    pub(crate) fn vectors_key(&self) -> Result<String> {
+        let items = self.fingerprint()?;
+        let Some(queries) = &self.queries else {
+            return Ok(format!("{items} {:?}", self.vector_dims));
+        };
+        let queries = fingerprint(&*queries.corpus)?;
+        Ok(format!(
+            "{items} {queries} {} {:?}",
+            self.two_spaces, self.vector_dims
+        ))
     }
 
     /// Dimension of the queries where vectors of both sides are stacked.

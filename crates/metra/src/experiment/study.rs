@@ -462,15 +462,23 @@ impl<'a> Study<'a> {
         if let Some(base) = self.base {
             return Ok(base);
         }
-        // A rotation is about directions.
-        if self.data.has_two_spaces() {
-            return Ok(Space::Cosine);
-        }
+        let two_spaces = self.data.has_two_spaces();
         if validation.is_empty() {
-            return Ok(Space::SquaredL2);
+            return Ok(match two_spaces {
+                true => Space::Cosine,
+                false => Space::SquaredL2,
+            });
+        }
+        let judging = self.judging_by_criterion();
+        if two_spaces {
+            // A rotation is about directions, which a vector of zeros does not have.
+            let scores = self.judge_base(&[Space::Cosine], validation, train, &judging)?;
+            return Ok(match scores.first() {
+                Some(Ok(_)) => Space::Cosine,
+                _ => Space::SquaredL2,
+            });
         }
         let spaces = [Space::SquaredL2, Space::Cosine];
-        let judging = self.judging_by_criterion();
         let scores = self.judge_base(&spaces, validation, train, &judging)?;
         let mut scores = scores.into_iter();
         let (euclid, cosine) = (scores.next(), scores.next());

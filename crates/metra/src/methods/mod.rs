@@ -37,6 +37,7 @@ pub mod qwise;
 pub mod slr;
 mod supcon;
 mod svmml;
+mod vector_weights;
 pub mod warca;
 mod xqda;
 
@@ -64,5 +65,6 @@ pub use qwise::{Attributes, Qwise, RankSvm};
 pub use slr::{Slr, SlrAdapter};
 pub use supcon::SupCon;
 pub use svmml::Svmml;
+pub use vector_weights::{VectorDims, VectorWeights};
 pub use warca::{KernelWarca, Warca};
 pub use xqda::Xqda;

@@ -1,6 +1,9 @@
 //! Alignment of queries with the space of the items, which stay as they are: the nearest rotation (orthogonal Procrustes:
 //! Schönemann, "A generalized solution of the orthogonal Procrustes problem", Psychometrika 1966) or a least-squares
 //! regression with a ridge, in either case over relevant pairs.
+//!
+//! Departs from the textbook as [`super::Cca`] does: means and the queries' covariance are those of all vectors and not of those in
+//! pairs, of which there may be few.
 
 use crate::Result;
 use crate::dataset::Dataset;

@@ -3,7 +3,7 @@
 
 use super::unit_length::normalise;
 use super::{Code, Embedding, Int8Scale, KernelMap, LowRank, Map, Side, Space};
-use crate::data::{Batch, ElementMap};
+use crate::data::{Batch, ElementMap, several_vectors};
 use crate::linalg::{RowBuf, block_distance, cross};
 use crate::{Error, Result};
 
@@ -40,6 +40,12 @@ pub enum Step {
     Project(LowRank),
     /// Coordinates in a kernel's feature space.
     Kernel(KernelMap),
+    /// Divide each of several vectors, which stand one behind the other in a row, by its own length. A vector of
+    /// zeros stays one, such as that of a title that is missing; a row of nothing but zeros is an error.
+    NormaliseEach {
+        /// Dimensions of the vectors.
+        dims: Vec<usize>,
+    },
 }
 
 /// Preprocessing, map and space: a metric on the vectors as the user has them. With a code, items are compared
@@ -110,6 +116,7 @@ impl Step {
             Step::Scale { factors } => (factors.len(), input),
             Step::Project(map) => (map.input_dim(), map.output_dim()),
             Step::Kernel(map) => (map.landmarks().dim(), map.map().output_dim()),
+            Step::NormaliseEach { dims } => (several_vectors::row_dim(dims)?, input),
         };
         if needs != input {
             return Err(Error::shape(
@@ -133,6 +140,7 @@ impl Step {
             Step::Scale { .. } => "scale",
             Step::Project(_) => "project",
             Step::Kernel(_) => "kernel",
+            Step::NormaliseEach { .. } => "l2-each",
         }
     }
 
@@ -186,6 +194,7 @@ impl Step {
                 map.apply(first, rows.rows(), &mut out)?;
                 *rows = out;
             }
+            Step::NormaliseEach { dims } => several_vectors::normalise_each(first, dims, rows)?,
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ use crate::execute::{decode, encode, row_digests};
 use crate::model::{Chain, HeldOut, Map, Model, Origin, Preprocessing, Space, Step, TrainingRows};
 use crate::training::codes::straight_through::StraightThrough;
 use crate::training::prepared_corpus::{PreparedCorpus, prepared};
+use crate::training::preprocessing::vectors_after;
 use crate::training::{AnyMethod, CodeSpec, Method, Observer, Recipe, Run, TwoModels};
 use crate::{Error, Result};
 pub use class_sums::ClassSums;
@@ -264,6 +265,8 @@ impl Pipeline {
                 let steps = &prepare.of(of_queries).steps;
                 prepared(PreparedCorpus::new(corpus, groups, steps), memory)
             })?;
+            let vector_dims = vectors_after(data.vector_dims(), &prepare.items.steps).to_vec();
+            let data = data.with_vector_dims(&vector_dims);
             let is_stacked = data.has_two_spaces() && self.method.two_models() == TwoModels::Stack;
             let stacking = is_stacked.then(|| Stacking::new(&data)).transpose()?;
             let stacked = (stacking.as_ref()).map(|stacking| stacking.stacked(&data));
@@ -293,7 +296,7 @@ impl Pipeline {
                 facts: std::mem::take(&mut run.facts),
                 outputs: Vec::new(),
             };
-            let limited = self.limited_rank(data.dim())?;
+            let limited = self.limited_rank(data.dim().min(data.queries().dim()))?;
             let method = limited.as_deref().unwrap_or(&*self.method);
             let map = method.fit(data, &mut inner);
             let Run { facts, outputs, .. } = inner;
@@ -327,6 +330,13 @@ impl Pipeline {
             let expected = "none where queries and items are vectors of two models";
             return Err(Error::parameter("from", expected, earlier.file()));
         }
+        if data.narrowing().is_some() {
+            return Err(Error::Data(
+                "queries and items are vectors of two models: expected values that f32 can hold without being moved or \
+                 scaled"
+                    .into(),
+            ));
+        }
         Ok(())
     }
 
@@ -338,7 +348,9 @@ impl Pipeline {
         };
         let items = match &self.start {
             Some(earlier) => earlier.steps(&self.recipe, data)?,
-            None => self.recipe.fit(data.items(), data.item_groups())?,
+            None => {
+                (self.recipe).fit_vectors(data.items(), data.item_groups(), data.vector_dims())?
+            }
         };
         let queries = match data.has_two_spaces() {
             true => Some(self.recipe.fit(data.queries(), data.query_groups())?),
@@ -379,7 +391,7 @@ impl Pipeline {
         let all = (
             (self.describe(), space, start),
             (run.seed, run.last_step, run.fit, validated),
-            (data.fingerprint()?, data.supervision_fingerprint()),
+            (data.vectors_key()?, data.supervision_fingerprint()),
         );
         Ok(*blake3::hash(&encode(&all)?).as_bytes())
     }

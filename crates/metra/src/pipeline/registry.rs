@@ -6,7 +6,7 @@ use crate::methods::warca::{KernelWarca, Warca};
 use crate::methods::{
     Adapter, Cca, Cosine, Euclid, Frml, Itml, KernelLfda, KernelPcca, Kissme, Lda, Lfda, Lmnn,
     Loreta, Mfa, Mlapg, Mlr, MultiSimilarity, Nca, Oasis, Pca, Pcca, Procrustes, ProxyAnchor,
-    SupCon, Svmml, Whitening, Xqda,
+    SupCon, Svmml, VectorWeights, Whitening, Xqda,
 };
 use crate::supervision::{Supervision, SupervisionKind};
 use crate::training::parameters::did_you_mean;
@@ -37,6 +37,8 @@ pub struct Entry {
     pub starts_from_model: bool,
     /// Whether it learns from queries and items that are vectors of two models.
     pub two_spaces: bool,
+    /// Whether it learns only from rows of several vectors.
+    pub several_vectors: bool,
     build: Build,
 }
 
@@ -48,6 +50,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry::of::<Cosine>(),
     Entry::of::<Pca>(),
     Entry::of::<Whitening>(),
+    Entry::of::<VectorWeights>(),
     Entry::of::<Lda>(),
     Entry::of::<Kissme>(),
     Entry::of::<Xqda>(),
@@ -117,6 +120,7 @@ impl Entry {
             paper: M::PAPER,
             tries_grid: M::TRIES_GRID,
             starts_from_model: M::STARTS_FROM_MODEL,
+            several_vectors: M::SEVERAL_VECTORS,
             two_spaces: !matches!(M::TWO_MODELS, TwoModels::Refuse),
             build: |values| Ok(Box::new(M::from_values(values)?.checked()?)),
         }

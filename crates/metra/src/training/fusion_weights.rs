@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const RIDGE: f64 = 1e-4;
 /// So many first items of every list are learned from: the others would make up most of the loss, and measures look at
 /// the top.
-const DEPTH: u32 = 20;
+pub(crate) const DEPTH: u32 = 20;
 
 /// One query with its ranked lists and the grades of its relevant items.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -158,7 +158,7 @@ pub(crate) fn fit_scaled<'q>(
         .collect();
     if weights.iter().all(|weight| *weight == 0.0) {
         return Err(Error::Data(
-            "every ranked list puts the relevant items behind the others: no weights above 0 help"
+            "every ranked list puts the relevant items behind the others, or does not tell them apart: no weights above 0 help"
                 .into(),
         ));
     }

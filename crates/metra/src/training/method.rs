@@ -46,6 +46,9 @@ pub trait Method: Parameters + Send + Sync + 'static {
     /// What it makes of queries and items that are vectors of two models.
     const TWO_MODELS: TwoModels = TwoModels::Refuse;
 
+    /// Whether it learns only from rows of several vectors ([`Dataset::vector_dims`]).
+    const SEVERAL_VECTORS: bool = false;
+
     /// An error where parameters contradict each other. Bounds of single ones are checked before.
     fn check(&self) -> Result<()> {
         Ok(())

@@ -18,6 +18,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ingredient {
     Element(ElementMap),
+    NormaliseEach,
     Centre,
     CentreGroups,
     Scale,
@@ -82,6 +83,10 @@ pub struct Recipe(Vec<Ingredient>);
 pub const WORDS: &[(&str, &str)] = &[
     ("none", "the input vectors"),
     ("l2", "divide each vector by its length"),
+    (
+        "l2-each",
+        "divide each of several vectors of a row (--vector title,body) by its own length",
+    ),
     ("sqrt", "square root of each value (histograms)"),
     ("log:A", "log(1 + A·x) of each value"),
     ("centre", "subtract the training mean"),
@@ -126,6 +131,21 @@ impl Recipe {
         })
     }
 
+    /// Whether several vectors of a row are as many after it.
+    pub(crate) fn keeps_vectors(&self) -> bool {
+        self.0.iter().all(|ingredient| match ingredient {
+            Ingredient::Element(map) => !matches!(map, ElementMap::ChiSquare { .. }),
+            Ingredient::NormaliseEach
+            | Ingredient::Centre
+            | Ingredient::CentreGroups
+            | Ingredient::Scale => true,
+            Ingredient::Pca { .. }
+            | Ingredient::Whiten { .. }
+            | Ingredient::Svd { .. }
+            | Ingredient::Kernel { .. } => false,
+        })
+    }
+
     /// The steps, where each looks at every row by itself and there is nothing to fit.
     pub(crate) fn row_by_row(&self) -> Option<Vec<Step>> {
         let steps = self.0.iter().map(|ingredient| match ingredient {
@@ -139,7 +159,10 @@ impl Recipe {
     pub fn most_dim(&self, input: usize) -> usize {
         (self.0.iter()).fold(input, |dim, ingredient| match ingredient {
             Ingredient::Element(map) => map.output_dim(dim),
-            Ingredient::Centre | Ingredient::CentreGroups | Ingredient::Scale => dim,
+            Ingredient::NormaliseEach
+            | Ingredient::Centre
+            | Ingredient::CentreGroups
+            | Ingredient::Scale => dim,
             Ingredient::Pca { size } | Ingredient::Whiten { size } => match size {
                 Components::Count(count) => dim.min(*count),
                 Components::Percent(_) => dim,
@@ -176,6 +199,7 @@ impl FromStr for Recipe {
             ingredients.push(match (name, value) {
                 ("none", None) => continue,
                 ("l2", None) => Ingredient::Element(ElementMap::Normalise),
+                ("l2-each", None) => Ingredient::NormaliseEach,
                 ("sqrt", None) => Ingredient::Element(ElementMap::SquareRoot),
                 ("log", _) => {
                     let factor = value.map_or(Some(1.0), |v| v.parse::<f32>().ok());
@@ -232,6 +256,7 @@ impl fmt::Display for Recipe {
                 Ingredient::Element(ElementMap::Normalise) => f.write_str("l2")?,
                 Ingredient::Element(ElementMap::SquareRoot) => f.write_str("sqrt")?,
                 Ingredient::Element(ElementMap::Log { factor }) => write!(f, "log:{factor}")?,
+                Ingredient::NormaliseEach => f.write_str("l2-each")?,
                 Ingredient::Centre => f.write_str("centre")?,
                 Ingredient::CentreGroups => f.write_str("centre-groups")?,
                 Ingredient::Scale => f.write_str("scale")?,
@@ -249,13 +274,24 @@ impl fmt::Display for Recipe {
 }
 
 impl Recipe {
-    /// Fit on the training rows.
+    /// Fit on the training rows, each of which is one vector.
     pub fn fit(&self, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Vec<Step>> {
+        self.fit_vectors(corpus, groups, &[])
+    }
+
+    /// The same where a row may be several vectors: of these dimensions, or one vector where there are none.
+    pub(crate) fn fit_vectors(
+        &self,
+        corpus: &dyn Corpus,
+        groups: Option<&Groups>,
+        vector_dims: &[usize],
+    ) -> Result<Vec<Step>> {
         let mut steps: Vec<Step> = Vec::new();
         for ingredient in &self.0 {
             let step = {
                 let so_far = PreparedCorpus::new(corpus, groups, &steps);
-                fit_one(*ingredient, &so_far, groups)?
+                let vector_dims = vectors_after(vector_dims, &steps);
+                fit_one(*ingredient, &so_far, groups, vector_dims)?
             };
             steps.push(step);
         }
@@ -263,9 +299,41 @@ impl Recipe {
     }
 }
 
-fn fit_one(ingredient: Ingredient, corpus: &dyn Corpus, groups: Option<&Groups>) -> Result<Step> {
+/// What the vectors of a row are after these steps: nothing where it was one vector, or is mixed by now.
+pub(crate) fn vectors_after<'d>(vector_dims: &'d [usize], steps: &[Step]) -> &'d [usize] {
+    let keeps = |step: &Step| match step {
+        Step::Element(ElementMap::ChiSquare { .. }) | Step::Project(_) | Step::Kernel(_) => false,
+        Step::Element(_)
+        | Step::Centre { .. }
+        | Step::CentreGroups { .. }
+        | Step::Scale { .. }
+        | Step::NormaliseEach { .. } => true,
+    };
+    match steps.iter().all(keeps) {
+        true => vector_dims,
+        false => &[],
+    }
+}
+
+fn fit_one(
+    ingredient: Ingredient,
+    corpus: &dyn Corpus,
+    groups: Option<&Groups>,
+    vector_dims: &[usize],
+) -> Result<Step> {
     Ok(match ingredient {
         Ingredient::Element(map) => Step::Element(map),
+        Ingredient::NormaliseEach if vector_dims.is_empty() => {
+            return Err(Error::parameter(
+                "prepare",
+                "without l2-each here: a row is one vector (--vector title,body reads two), or an earlier step mixes its \
+                 vectors",
+                "l2-each",
+            ));
+        }
+        Ingredient::NormaliseEach => Step::NormaliseEach {
+            dims: vector_dims.to_vec(),
+        },
         Ingredient::Centre => Step::Centre {
             mean: spread(corpus)?.mean.iter().map(|m| *m as f32).collect(),
         },

@@ -40,6 +40,8 @@ struct Report {
     /// Items that are relevant to some query, and to more than one.
     relevant_items: usize,
     shared_items: usize,
+    /// Whether queries are vectors of another model than items.
+    two_models: bool,
     headroom: Vec<Headroom>,
 }
 
@@ -94,6 +96,7 @@ impl Report {
             irrelevant_pairs: 0,
             relevant_items: 0,
             shared_items: 0,
+            two_models: qrels.two_spaces || queries.corpus.dim() != items.corpus.dim(),
             headroom: Vec::new(),
         };
         let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
@@ -199,7 +202,12 @@ impl Report {
         }
         print::fact(
             "hint",
-            "metra train with the same arguments maps queries alone and leaves the index as it is",
+            match self.two_models {
+                true => "metra train with the same arguments learns a map for each side",
+                false => {
+                    "metra train with the same arguments maps queries alone and leaves the index as it is"
+                }
+            },
         )
     }
 }

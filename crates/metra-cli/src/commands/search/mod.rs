@@ -31,6 +31,9 @@ pub(crate) struct Search {
     /// File of query vectors (default: every item asks for its neighbours, itself left out)
     #[arg(long, value_name = "FILE")]
     query: Option<PathBuf>,
+    /// Column of vectors in the file of --query, where it is not that of the items
+    #[arg(long, value_name = "COLUMN", requires = "query")]
+    query_vector: Option<String>,
     /// Keep only items with this value (column=value or column!=value; repeatable); not in a folder of `metra index`
     #[arg(long = "where", value_name = "FILTER")]
     filters: Vec<Filter>,
@@ -143,6 +146,10 @@ impl Search {
     }
 
     fn in_file(&self, model: &Model, common: &Common) -> Result<Vec<Answer>> {
+        ensure!(
+            self.query.is_some() || model.chain.query_preprocessing().is_none(),
+            "queries are vectors of another model than items: name some with --query"
+        );
         let items = load(
             &self.items,
             &self.columns,
@@ -155,6 +162,11 @@ impl Search {
             Some(path) => Some(self.queries(path, model, common)?),
             None => None,
         };
+        if let Some(queries) = &queries
+            && model.chain.query_preprocessing().is_none()
+        {
+            queries.check_vectors_of(&items)?;
+        }
         let gallery = embed(model, Side::Item, &items, common)?;
         let asking = queries.as_ref().unwrap_or(&items);
         let embedded = embed(model, Side::Query, asking, common)?;
@@ -183,7 +195,7 @@ impl Search {
         // A query file need not have labels: only its ids and groups are used.
         let columns = Columns {
             label: None,
-            ..self.columns.clone()
+            ..self.columns.of_queries(self.query_vector.as_deref())
         };
         let rule = NarrowingRule::of(model.narrowing.as_ref());
         load(path, &columns, &[], &self.where_queries, rule, common)

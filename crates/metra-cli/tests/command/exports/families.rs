@@ -109,6 +109,9 @@ pub(super) fn all() -> Vec<Family> {
     ] {
         add(name, vec![Step::Element(element)], low_rank(), false, false);
     }
+    let dims = vec![2, DIM - 2];
+    let each = Step::NormaliseEach { dims };
+    add("l2-each", vec![each], low_rank(), false, false);
     for order in 1..=3 {
         let step = Step::Element(ElementMap::ChiSquare { order });
         let wide = DIM * (2 * order as usize + 1);

@@ -115,6 +115,7 @@ fn apply(graph: &mut Graph, step: &Step, at: &str) -> String {
             let values = kernel(graph, map, at);
             project(graph, map.map(), &values)
         }
+        Step::NormaliseEach { dims } => normalise_each(graph, dims, at),
     }
 }
 
@@ -178,6 +179,35 @@ fn normalise(graph: &mut Graph, at: &str) -> String {
     let length = graph.node("Sqrt", &[&sum]);
     let divided = graph.node("Div", &[&wide, &length]);
     graph.cast(&divided, Number::F32)
+}
+
+/// Each of several vectors of a row divided by its length, where it has one. A row of zeros alone is not finite.
+fn normalise_each(graph: &mut Graph, dims: &[usize], at: &str) -> String {
+    let wide = graph.cast(at, Number::F64);
+    let (zero, one) = (graph.f64s(&[], &[0.0]), graph.f64s(&[], &[1.0]));
+    let axis = graph.i64s(&[1], &[1]);
+    let mut parts = Vec::new();
+    let mut first = 0;
+    for dim in dims {
+        let bound = |graph: &mut Graph, at: usize| graph.i64s(&[1], &[at as i64]);
+        let (from, to) = (bound(graph, first), bound(graph, first + dim));
+        first += dim;
+        let part = graph.node("Slice", &[&wide, &from, &to, &axis]);
+        let squares = graph.node("Mul", &[&part, &part]);
+        let sum = graph.sum_last(&squares, true);
+        // By a comparison that NaN fails, so that it stays NaN.
+        let none = graph.node("Equal", &[&sum, &zero]);
+        let divisor = graph.node("Where", &[&none, &one, &sum]);
+        let length = graph.node("Sqrt", &[&divisor]);
+        parts.push(graph.node("Div", &[&part, &length]));
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let all = graph.node_with("Concat", &parts, &[("axis", 1)]);
+    let squares = graph.node("Mul", &[&all, &all]);
+    let sum = graph.sum_last(&squares, true);
+    let is_there = graph.node("Div", &[&sum, &sum]);
+    let all = graph.node("Mul", &[&all, &is_there]);
+    graph.cast(&all, Number::F32)
 }
 
 /// Features of the additive χ² kernel, as `metra::data::ElementMap` has them: √(x·L·κ(0)), then

@@ -46,7 +46,11 @@ impl ComparedMethod {
         if named.is_empty() {
             let fitting = (registry::ENTRIES.iter())
                 .filter(|entry| entry.learns_from(data.supervision()) && !entry.has("kernel"))
-                .filter(|entry| entry.two_spaces || !two_spaces);
+                .filter(|entry| entry.two_spaces || !two_spaces)
+                .filter(|entry| {
+                    !entry.several_vectors
+                        || (!data.vector_dims().is_empty() && prepare.keeps_vectors())
+                });
             chosen.extend(fitting.map(|entry| entry.name));
         } else {
             for name in named {

@@ -386,7 +386,7 @@ impl Experiment<'_> {
             .collect();
         Ok(digest(&(
             env!("CARGO_PKG_VERSION"),
-            (&self.data.fingerprint, &self.data.supervision),
+            (self.dataset.vectors_key()?, &self.data.supervision),
             splits,
             (protocol, measures),
             format!("{:?} {:?} {:?}", judging.ties, judging.gain, judging.empty),

@@ -64,6 +64,7 @@ pub(super) enum StepHeader {
     Chi2 { order: u32 },
     Project { offset: bool },
     Kernel { kernel: Kernel, offset: bool },
+    L2Each { dims: Vec<usize> },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -240,6 +240,7 @@ fn take_steps(
             StepHeader::Kernel { kernel, offset } => {
                 Step::Kernel(tensors.kernel(&name(""), kernel, offset)?)
             }
+            StepHeader::L2Each { dims } => Step::NormaliseEach { dims },
         });
     }
     Ok(steps)

@@ -145,6 +145,7 @@ fn put_steps(
             Step::Kernel(map) => put_kernel(tensors, &name(""), map, |kernel, offset| {
                 StepHeader::Kernel { kernel, offset }
             }),
+            Step::NormaliseEach { dims } => StepHeader::L2Each { dims: dims.clone() },
         });
     }
     headers

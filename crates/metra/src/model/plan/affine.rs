@@ -74,7 +74,10 @@ impl Affine {
             }
             Step::Scale { factors } => self.scale_columns(factors),
             Step::Project(map) => self.project(map),
-            Step::Element(_) | Step::CentreGroups { .. } | Step::Kernel(_) => return false,
+            Step::Element(_)
+            | Step::CentreGroups { .. }
+            | Step::Kernel(_)
+            | Step::NormaliseEach { .. } => return false,
         }
         true
     }

@@ -83,7 +83,8 @@ impl Plan {
                 groups: sample.groups.and_then(|groups| groups.get(..count)),
             }
         };
-        // Of vectors of two models items cannot ask; the maps that are learned of them are centred.
+        // Of vectors of two models items cannot ask. The maps that are learned of them are centred, but for items that stay as
+        // they are.
         let is_of_two_models = self.chain.query_preprocessing().is_some();
         if sample.rows.len() < 2 || self.items_stay() || is_of_two_models {
             return Ok(self);

@@ -221,7 +221,7 @@ impl Plan {
         self.item_dim()
     }
 
-    /// Numbers in an input vector of either side.
+    /// Dimension of an input vector: of an item, where queries have another one.
     pub fn input_dim(&self) -> usize {
         Embedding::input_dim(&*self.chain)
     }

@@ -1,0 +1,150 @@
+//! Rows that are several vectors, one behind the other: a title's and a body's, or those of two models.
+
+use super::RowId;
+use super::corpus::Corpus;
+use super::element::divide_by_length;
+use crate::linalg::{RowBuf, Rows};
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// The dimension of a row of vectors of these dimensions, or an error where one of them has none.
+pub(crate) fn row_dim(vector_dims: &[usize]) -> Result<usize> {
+    let sum = (vector_dims.iter()).try_fold(0_usize, |sum, dim| sum.checked_add(*dim));
+    match sum.filter(|_| !vector_dims.is_empty() && !vector_dims.contains(&0)) {
+        Some(dim) => Ok(dim),
+        None => Err(Error::shape(
+            "dimensions of the vectors of a row",
+            "at least 1 each",
+            format!("{vector_dims:?}"),
+        )),
+    }
+}
+
+/// Where each vector lies in a row.
+pub(crate) fn places(vector_dims: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
+    vector_dims.iter().scan(0, |first, dim| {
+        let place = *first..*first + dim;
+        *first = place.end;
+        Some(place)
+    })
+}
+
+/// Divide every vector of every row by its own length. Vectors of zeros stay, but not all of a row may be zeros. `first` is the
+/// number of the first row, for error messages.
+pub(crate) fn normalise_each(first: u64, vector_dims: &[usize], rows: &mut RowBuf) -> Result<()> {
+    let dim = rows.dim();
+    for (index, row) in rows.values_mut().chunks_exact_mut(dim).enumerate() {
+        let mut found = false;
+        for place in places(vector_dims) {
+            found |= divide_by_length(&mut row[place]);
+        }
+        if !found {
+            return Err(Error::Row {
+                row: first + index as u64,
+                problem: "expected a vector of non-zero length to normalise, but all vectors of the row are 0".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// One vector of every row.
+pub(crate) struct VectorOf<'a> {
+    rows: &'a dyn Corpus,
+    place: Range<usize>,
+}
+
+impl<'a> VectorOf<'a> {
+    /// That at this place.
+    pub(crate) fn new(rows: &'a dyn Corpus, place: Range<usize>) -> Self {
+        VectorOf { rows, place }
+    }
+
+    fn cut(&self, rows: Rows<'_>, out: &mut RowBuf) {
+        out.reset(rows.len(), self.place.len());
+        for (number, row) in rows.iter().enumerate() {
+            out.row_mut(number)
+                .copy_from_slice(&row[self.place.clone()]);
+        }
+    }
+}
+
+impl Corpus for VectorOf<'_> {
+    fn check_stop(&self) -> Result<()> {
+        self.rows.check_stop()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.place.len()
+    }
+
+    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
+        let mut found = RowBuf::empty(self.rows.dim());
+        self.rows.gather(rows, &mut found)?;
+        self.cut(found.rows(), out);
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        range: Range<RowId>,
+        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = RowBuf::empty(self.dim());
+        self.rows.scan(range, &mut |first, rows| {
+            self.cut(rows, &mut buffer);
+            visit(first, buffer.rows())
+        })
+    }
+
+    fn origin(&self, row: RowId) -> RowId {
+        self.rows.origin(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+
+    #[test]
+    fn each_vector_has_length_one_or_none() {
+        let values = vec![3.0, 4.0, 5.0, 0.0, 0.0, -2.0];
+        let mut rows = RowBuf::from_values(values, 3).unwrap();
+        normalise_each(0, &[2, 1], &mut rows).unwrap();
+        assert_eq!(rows.values(), &[0.6, 0.8, 1.0, 0.0, 0.0, -1.0]);
+        let mut rows = RowBuf::from_values(vec![1.0, 1.0, 0.0, 0.0], 2).unwrap();
+        let error = normalise_each(7, &[1, 1], &mut rows).unwrap_err();
+        assert!(error.to_string().starts_with("row 8:"), "{error}");
+    }
+
+    #[test]
+    fn one_vector_is_read_like_a_corpus() {
+        let rows = RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3).unwrap();
+        let rows = MemoryCorpus::new(rows).unwrap();
+        let last = VectorOf::new(&rows, 1..3);
+        let mut out = RowBuf::empty(1);
+        last.gather(&[1, 0], &mut out).unwrap();
+        assert_eq!(out.values(), &[5.0, 6.0, 2.0, 3.0]);
+        let mut seen = Vec::new();
+        let mut keep = |first: RowId, rows: Rows<'_>| {
+            seen.push((first, rows.values().to_vec()));
+            Ok(())
+        };
+        last.scan(1..2, &mut keep).unwrap();
+        assert_eq!(seen, vec![(1, vec![5.0, 6.0])]);
+    }
+
+    #[test]
+    fn dimensions_are_at_least_one_and_add_up() {
+        assert_eq!(row_dim(&[2, 3]).unwrap(), 5);
+        assert_eq!(places(&[2, 3]).collect::<Vec<_>>(), [0..2, 2..5]);
+        for wrong in [&[][..], &[2, 0], &[usize::MAX, 1]] {
+            assert!(row_dim(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
