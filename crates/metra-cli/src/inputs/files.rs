@@ -143,15 +143,15 @@ pub(crate) fn load(
 
 /// Dimensions of the vectors of a row.
 fn dimensions(table: &Table) -> String {
-    let dim = [table.corpus.dim()];
-    let dims = match table.vector_dims.as_slice() {
-        [] => &dim,
-        several => several,
-    };
-    dims.iter()
-        .map(usize::to_string)
-        .collect::<Vec<_>>()
-        .join(" and ")
+    match table.vector_dims.as_slice() {
+        [] => table.corpus.dim().to_string(),
+        several => listed(several),
+    }
+}
+
+fn listed(dims: &[usize]) -> String {
+    let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
+    dims.join(" and ")
 }
 
 /// The files of a data set: items, and queries where they are apart.
@@ -272,12 +272,6 @@ pub(crate) fn check_vectors(model: &Model, loaded: &Loaded) -> Result<()> {
         _ => None,
     });
     if let Some(expected) = expected.filter(|expected| !found.is_empty() && found != *expected) {
-        let listed = |dims: &[usize]| {
-            dims.iter()
-                .map(usize::to_string)
-                .collect::<Vec<_>>()
-                .join(" and ")
-        };
         bail!(
             "{}: the model was trained with vectors of dimensions {} in this order, but the columns have {}",
             loaded.table.path.display(),

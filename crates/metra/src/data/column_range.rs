@@ -58,3 +58,26 @@ impl Corpus for ColumnRange<'_> {
         self.corpus.origin(row)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::MemoryCorpus;
+
+    #[test]
+    fn a_range_is_read_like_a_corpus() {
+        let rows = RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3).unwrap();
+        let rows = MemoryCorpus::new(rows).unwrap();
+        let last = ColumnRange::new(&rows, 1..3).unwrap();
+        let mut out = RowBuf::empty(1);
+        last.gather(&[1, 0], &mut out).unwrap();
+        assert_eq!(out.values(), &[5.0, 6.0, 2.0, 3.0]);
+        let mut seen = Vec::new();
+        let mut keep = |first: RowId, rows: Rows<'_>| {
+            seen.push((first, rows.values().to_vec()));
+            Ok(())
+        };
+        last.scan(1..2, &mut keep).unwrap();
+        assert_eq!(seen, vec![(1, vec![5.0, 6.0])]);
+    }
+}

@@ -1,9 +1,7 @@
 //! Rows that are several vectors, one behind the other: a title's and a body's, or those of two models.
 
-use super::RowId;
-use super::corpus::Corpus;
 use super::element::divide_by_length;
-use crate::linalg::{RowBuf, Rows};
+use crate::linalg::RowBuf;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -48,68 +46,9 @@ pub(crate) fn normalise_each(first: u64, vector_dims: &[usize], rows: &mut RowBu
     Ok(())
 }
 
-/// One vector of every row.
-pub(crate) struct VectorOf<'a> {
-    rows: &'a dyn Corpus,
-    place: Range<usize>,
-}
-
-impl<'a> VectorOf<'a> {
-    /// That at this place.
-    pub(crate) fn new(rows: &'a dyn Corpus, place: Range<usize>) -> Self {
-        VectorOf { rows, place }
-    }
-
-    fn cut(&self, rows: Rows<'_>, out: &mut RowBuf) {
-        out.reset(rows.len(), self.place.len());
-        for (number, row) in rows.iter().enumerate() {
-            out.row_mut(number)
-                .copy_from_slice(&row[self.place.clone()]);
-        }
-    }
-}
-
-impl Corpus for VectorOf<'_> {
-    fn check_stop(&self) -> Result<()> {
-        self.rows.check_stop()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.place.len()
-    }
-
-    fn gather(&self, rows: &[RowId], out: &mut RowBuf) -> Result<()> {
-        let mut found = RowBuf::empty(self.rows.dim());
-        self.rows.gather(rows, &mut found)?;
-        self.cut(found.rows(), out);
-        Ok(())
-    }
-
-    fn scan(
-        &self,
-        range: Range<RowId>,
-        visit: &mut dyn FnMut(RowId, Rows<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut buffer = RowBuf::empty(self.dim());
-        self.rows.scan(range, &mut |first, rows| {
-            self.cut(rows, &mut buffer);
-            visit(first, buffer.rows())
-        })
-    }
-
-    fn origin(&self, row: RowId) -> RowId {
-        self.rows.origin(row)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::MemoryCorpus;
 
     #[test]
     fn each_vector_has_length_one_or_none() {
@@ -120,23 +59,6 @@ mod tests {
         let mut rows = RowBuf::from_values(vec![1.0, 1.0, 0.0, 0.0], 2).unwrap();
         let error = normalise_each(7, &[1, 1], &mut rows).unwrap_err();
         assert!(error.to_string().starts_with("row 8:"), "{error}");
-    }
-
-    #[test]
-    fn one_vector_is_read_like_a_corpus() {
-        let rows = RowBuf::from_values(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3).unwrap();
-        let rows = MemoryCorpus::new(rows).unwrap();
-        let last = VectorOf::new(&rows, 1..3);
-        let mut out = RowBuf::empty(1);
-        last.gather(&[1, 0], &mut out).unwrap();
-        assert_eq!(out.values(), &[5.0, 6.0, 2.0, 3.0]);
-        let mut seen = Vec::new();
-        let mut keep = |first: RowId, rows: Rows<'_>| {
-            seen.push((first, rows.values().to_vec()));
-            Ok(())
-        };
-        last.scan(1..2, &mut keep).unwrap();
-        assert_eq!(seen, vec![(1, vec![5.0, 6.0])]);
     }
 
     #[test]

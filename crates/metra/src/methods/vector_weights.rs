@@ -5,8 +5,8 @@
 //! every vector, as those of `metra fuse` do over rankings; the problem is convex. The map multiplies vector b by √w_b, so
 //! that one inner product is the sum: an index of one vector searches by it exactly.
 
-use crate::data::Subset;
-use crate::data::several_vectors::{VectorOf, places};
+use crate::data::several_vectors::places;
+use crate::data::{ColumnRange, Subset};
 use crate::dataset::Dataset;
 use crate::execute::spread;
 use crate::linalg::{RowBuf, dot};
@@ -153,8 +153,8 @@ impl VectorWeights {
         let mut first = vec![Vec::new(); queries.len()];
         for place in places {
             let (queries, items) = (
-                VectorOf::new(&asking, place.clone()),
-                VectorOf::new(data.items(), place.clone()),
+                ColumnRange::new(&asking, place.clone())?,
+                ColumnRange::new(data.items(), place.clone())?,
             );
             let found = top_k(Space::InnerProduct, &queries, &items, depth, false)?;
             for (query, items) in first.iter_mut().enumerate() {
@@ -175,7 +175,8 @@ impl VectorWeights {
 
 /// An error where values are not finite, or so large that their products are not.
 fn check_values(data: &Dataset<'_>) -> Result<()> {
-    for corpus in [data.items(), data.queries()] {
+    let queries = data.has_separate_queries().then(|| data.queries());
+    for corpus in std::iter::once(data.items()).chain(queries) {
         let found = spread(corpus)?;
         let mut squares = found
             .mean
